@@ -1,7 +1,7 @@
-"""Entry points: the exit code, and death by the signal that was sent.
+"""Entry points of the commands: they set up the process, and end it with an exit code or by the signal that stopped it.
 
-A run that is stopped unwinds first, so that no half-written file stays, and then dies of the signal
-itself: a shell, a loop or a service manager sees that it was interrupted. A second signal kills at once.
+A run that is stopped first unwinds, so that no half-written file stays, and then dies of the signal itself: a shell, a
+loop or a service manager sees that it was interrupted. A second signal kills at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import NoReturn
 
 from compactor_cli.model.errors import raise_from_handler
 
-# What is made here are trees, and Python's own thresholds look for rings among them so often that it takes up to
-# a tenth of the time; of a long session, all that stays is looked through last, and hardly ever.
+# The objects made here are trees. By Python's own thresholds they would be searched for cycles so often that it takes
+# up to a tenth of the time; with these, the old objects of a long session are hardly ever searched.
 GC_THRESHOLDS = (50_000, 20, 1_000)
 
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -34,18 +34,18 @@ class Stopped(KeyboardInterrupt):
 
 
 def compact() -> NoReturn:
-    """The filter."""
+    """Run the filter, ``compact``."""
     _run("run_filter")
 
 
 def compactor() -> NoReturn:
-    """The toolbox."""
+    """Run the toolbox, ``compactor``."""
     _run("run_toolbox")
 
 
 def _run(main: str) -> NoReturn:
     if os.name != "posix":
-        # Files are replaced under locks, and runs stopped by signals, that other systems do not have.
+        # Other systems lack the locks under which files are replaced, and the signals that stop runs.
         sys.exit(f"compact {_NO_POSIX}")
     for name in _STOPPING:
         number = getattr(signal, name)
@@ -55,14 +55,14 @@ def _run(main: str) -> NoReturn:
     gc.set_threshold(*GC_THRESHOLDS)
     _take_closed_streams()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        # Where whoever shares it set it not to wait, a pause of the writer is taken for the end of the input.
+        # If another process has set a shared stream to non-blocking, a pause of the writer looks like the end of input.
         with suppress(OSError):
             os.set_blocking(stream.fileno(), True)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files may hold bytes, and texts characters, that the terminal's encoding has not.
+        # Names of files and texts may hold what the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
         if isinstance(sys.stdout.buffer, io.RawIOBase):
-            # With PYTHONUNBUFFERED a write puts out as much as fits on the disk, and the rest is lost without an error.
+            # With PYTHONUNBUFFERED, a write to a full disk writes what fits and loses the rest without an error.
             encoding, errors = sys.stdout.encoding, sys.stdout.errors
             sys.stdout = open(sys.stdout.fileno(), "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115
     try:
@@ -76,15 +76,16 @@ def _run(main: str) -> NoReturn:
         _die(signal.SIGINT)
     except BrokenPipeError:
         _die(signal.SIGPIPE)
-    # All of it goes with the process: to look for rings once more takes longer than a small file.
+    # Everything goes with the process: a last search for cycles would take longer than a small file.
     gc.freeze()
     sys.exit(code)
 
 
 def _take_closed_streams() -> None:
-    """Take the number of each standard stream that is closed: a file that got it would get what is meant for it.
+    """Open the null device in place of each standard stream that is closed.
 
-    To read from it, or to print on it, stays an error; messages go nowhere.
+    Otherwise a file opened later would get its number, and with it what is meant for the stream. Reading from a closed
+    stdin and printing to a closed stdout stay errors; messages to a closed stderr go nowhere.
     """
     for name, mode, flags in (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
         if getattr(sys, name) is None:
@@ -92,13 +93,13 @@ def _take_closed_streams() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Turn the first signal into an exception."""
+    """Turn the first signal into an exception; a second one kills."""
     signal.signal(number, signal.SIG_DFL)
     raise_from_handler(Stopped(number))
 
 
 def _die(number: int) -> NoReturn:
-    """End by the signal itself; its usual exit code is for where it is blocked."""
+    """End by the signal itself or, where that is blocked, with its usual exit code."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)

@@ -1,7 +1,7 @@
-"""The public API: conversations in memory, as lines or by path, compacted; imported by way of `compactor_cli`.
+"""The public API, imported from `compactor_cli`: compacts conversations given in memory, as lines, or by path.
 
 Guarantees: no file is written, no configuration file and no ``COMPACT_*`` variable is read, and nothing leaves the
-machine unless a model is named. What fails raises `CompactError`.
+machine unless a model is named. Failures raise `CompactError`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Table = Mapping[str, Any]
 
 
 class Tables(TypedDict, total=False):
-    """Settings by the names that a configuration file has for them; a table is a mapping."""
+    """Settings, by their names in a configuration file; a table is a mapping."""
 
     trigger: Table
     keep: str | Table
@@ -66,33 +66,27 @@ class Tables(TypedDict, total=False):
 
 
 class Options(Tables, total=False):
-    """What decides about a compaction, next to its target.
-
-    ``settings``: a value made before, in place of ``preset``; tables are laid over either. ``format``: the format's
-    name, where it is not to be found by content. With ``model``, a model writes the summary: ``api_base`` is its
-    server, ``key_file`` holds its key (default: the environment's), ``max_cost`` is in US dollars, ``timeout`` in
-    seconds.
-    """
+    """What decides about a compaction, apart from its target. Keys of `Tables` override those of preset or settings."""
 
     preset: str
-    settings: Settings
-    format: str
-    model: str
-    api_base: str
-    key_file: str | os.PathLike[str]
-    max_cost: float
-    timeout: float
+    settings: Settings  # in place of ``preset``
+    format: str  # its name; default: recognised by content
+    model: str  # that writes the summary; default: none does
+    api_base: str  # the model's server
+    key_file: str | os.PathLike[str]  # with the model's key; default: that of the environment
+    max_cost: float  # in US dollars, for all requests of the call
+    timeout: float  # of a request, in seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class PresetSettings(model_settings.Settings):
-    """Everything that decides what a compaction does, made of a preset and what is laid over it, key by key.
+    """Everything that decides what a compaction does: a preset, and single settings that replace those of the preset.
 
     Public as `Settings`.
     """
 
     def __init__(self, preset: str = DEFAULT, *, target: Amount | Size | None = None, **tables: Unpack[Tables]) -> None:
-        """Raises CompactError that names an unknown key or value, and the nearest known one."""
+        """Raises CompactError for an unknown key or value, which it names with the nearest known one."""
         tables_given: dict[str, Any] = {**tables} if target is None else {**tables, "target": target}
         made = settings_from(tables_given, load_preset(preset).settings, "settings")
         for item in fields(made):
@@ -133,7 +127,7 @@ class Result(Generic[Shape]):
         return self.report.outcome is Outcome.COMPACTED
 
 
-# A path, or the text itself where it holds a line break or begins like JSON.
+# A path, or a text: what holds a line break or begins like JSON.
 TextOrPath = str | os.PathLike[str]
 
 
@@ -160,14 +154,15 @@ def compact(
 def compact(source: Any, target: Amount | None = None, **options: Unpack[Options]) -> Result[Any]:
     """Compact one conversation.
 
-    ``source``: its messages (mappings, of any format that a row of a dataset or a session's lines may have), a row
-    that holds them, its lines, its text, or the path of its file; `Result.messages` has the same shape, and is text
-    for a path (gzip and zstd are unpacked). Messages that stay are the objects that were given. ``target``: the most
-    tokens (``"16k"``), or a share of what it has (``"25%"``); without one, the trigger of the settings decides,
-    as it does for the command line.
+    ``source``: its messages (mappings, in any format that rows of a dataset or lines of a session may have), a row
+    that holds them, its lines, its text, or the path of its file (gzip and zstd are unpacked). `Result.messages` has
+    the same shape; for a path it is text. Messages that stay are the objects that were given.
 
-    Raises `CompactError` where the conversation cannot be read or compacted, where there are several (see
-    `iter_compact`), and for options that there are not.
+    ``target``: the most tokens (``"16k"``), or a share of its present tokens (``"25%"``); without one, the trigger of
+    the settings decides, as it does for the command line.
+
+    Raises `CompactError` if the conversation cannot be read or compacted, if there are several (see `iter_compact`),
+    and for unknown options.
     """
     with _Call(target, options) as work:
         return work.result(conversation_in(source, work.format))
@@ -183,11 +178,11 @@ def make_digest(
     format: str = "",  # noqa: A002 -- as of `compact`
     preset: str = DEFAULT,
 ) -> SessionDigest:
-    """The summary of one conversation alone: text, what stays after it (``kept``, by index), sizes.
+    """The summary of one conversation alone: its text, sizes, and the messages that stay after it (``kept``, by index).
 
-    ``source``: as of `compact`. ``size``, ``chars``: the most tokens and characters that it may be; without any, by
-    what it covers. ``but_newest``: what stays, as ``"8k"`` or ``"2 turns"``. Raises `CompactError` as `compact`
-    does, and for a size that holds no summary.
+    ``source``: as for `compact`. ``size``, ``chars``: the most tokens and characters that the summary may have; without
+    either, its size follows from what it covers. ``but_newest``: what stays after it, as ``"8k"`` or ``"2 turns"``.
+    Raises `CompactError` as `compact` does, and for a size that is too small for a summary.
     """
     from compactor_cli.agents.session_digest import SizeLimit, digest_session
 
@@ -204,14 +199,14 @@ def iter_compact(
     on_error: Literal["raise", "keep"] = "raise",
     **options: Unpack[Options],
 ) -> Iterator[Result[Any]]:
-    """Compact many conversations, one after the other, holding no more than one (with a model, a few) at a time.
+    """Compact many conversations one after the other, with only one of them (with a model, a few) in memory at a time.
 
     ``source``: conversations (lists of messages, or rows that hold them), or the lines, text or path of a file with
-    any number of them. A conversation of lines is a list of lines, one of a text or path is text; joined, they are what
-    the command line writes. The rest as `compact`.
+    any number of them. Each result of lines is a list of lines, each of a text or path is text; joined, they are what
+    the command line writes. Everything else is as for `compact`.
 
-    One that fails raises `CompactError`; with ``on_error="keep"`` it is given unchanged, with the outcome ``failed``
-    and the reason in its report. A line that is not JSON raises in any case.
+    A conversation that fails raises `CompactError`; with ``on_error="keep"`` it is returned unchanged, with the outcome
+    ``failed`` and the reason in its report. A line that is not JSON raises in any case.
     """
     read_choice(on_error, ("raise", "keep"), "on_error")
     return _results(source, _Call(target, options), keeps_failed=on_error == "keep")
@@ -231,13 +226,13 @@ def compact_batch(
     reasons: str = "",
     **options: Unpack[Options],
 ) -> dict[str, list[Any]]:
-    """For ``dataset.map(compact_batch, batched=True, fn_kwargs={"target": "16k"})`` of Hugging Face datasets.
+    """Compact a batch, for Hugging Face's ``dataset.map(compact_batch, batched=True, fn_kwargs={"target": "16k"})``.
 
-    The conversations are in ``column``, whatever it is called, or in several (``"chosen,rejected"``; default: the first
-    that holds any), as text or as lists of messages. A row gives what the command line gives.
+    The conversations are in ``column`` or in several columns (``"chosen,rejected"``; default: the first that holds
+    any), as text or as lists of messages. The result for a row is the same as by the command line.
 
-    A row that fails raises `CompactError`; where ``reasons`` names a column, the row stays as it was and the reason is
-    there. Raises, too, where a named column is not there or holds no conversation, and where no column does.
+    A row that fails raises `CompactError`; if ``reasons`` names a column, the row stays as it was and the reason is
+    written there. Also raises if a named column is missing or holds no conversation, or if no column holds any.
     """
     with _Call(target, options) as work:
         return compact_columns(
@@ -246,7 +241,7 @@ def compact_batch(
 
 
 class _Call:
-    """What all conversations of a call share: what compacts them and the connection to a model, while in ``with``."""
+    """What all conversations of a call share: what compacts them, and the connection to a model. Use in ``with``."""
 
     maker: RowMaker
     models: ModelRun | None = None
@@ -291,20 +286,20 @@ class _Call:
         self._stack.close()
 
     def result(self, conversation: GivenConversation, *, keeps_failed: bool = False) -> Result[Any]:
-        """What becomes of one conversation. Raises CompactError for one that fails, unless such are kept."""
+        """The result for one conversation. Raises CompactError if it fails, unless ``keeps_failed``."""
         transcript = conversation.transcript
         try:
             row = self.maker.compact(transcript)
         except UsageError:
             raise
-        except CompactError as error:  # of a session; a row that fails is passed
+        except CompactError as error:  # only sessions raise; a row that fails is passed on by the maker
             if not keeps_failed:
                 raise
             row_like = replace(transcript, frame=replace(transcript.frame, container=Container.ARRAY))
             row = self.maker.passed(row_like, error)
         if row.report.outcome is Outcome.FAILED and not keeps_failed:
             raise transcript.fault or InputError(row.report.reason)
-        # As it is read back from the output, where its marker and frame are known.
+        # The summary as read back from the output, which removes its marker and frame.
         messages = row.transcript.messages if row.transcript and row.summary_text else ()
         read = [item.summary.text for item in messages if item.summary and item.summary.origin == "compact"]
         summary = read[-1] if read else row.summary_text
@@ -336,7 +331,7 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     if options.get("settings") and options.get("preset"):
         raise UsageError("settings and preset exclude one another", next_step="Settings(preset, …) holds both")
     base = options.get("settings") or load_preset(options.get("preset") or DEFAULT).settings
-    # One that was subclassed for people is a plain one from here on.
+    # From here on, plain settings in place of the public subclass.
     plain = model_settings.Settings(**{item.name: getattr(base, item.name) for item in fields(model_settings.Settings)})
     tables_given: dict[str, Any] = {name: value for name, value in options.items() if name in _TABLES}
     if target is not None:
@@ -348,7 +343,7 @@ def _settings(target: Amount | None, options: Options) -> model_settings.Setting
     return settings
 
 
-# Where records are, for messages: there is no file.
+# The place that error messages name, as there is no file.
 _PLACE = "messages"
 _OPENINGS = ("{", "[")
 _TEXTS = (str, bytes, bytearray, memoryview, os.PathLike)
@@ -356,14 +351,14 @@ _TEXTS = (str, bytes, bytearray, memoryview, os.PathLike)
 
 @dataclass(frozen=True, slots=True)
 class GivenConversation:
-    """One conversation. ``rebuilt`` gives what became of it in the shape in which it was given."""
+    """One conversation as it was given."""
 
     transcript: Transcript
-    rebuilt: Callable[[Compaction], Any]
+    rebuilt: Callable[[Compaction], Any]  # from its compaction to the shape in which it was given
 
 
 def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
-    """The one conversation that there is. Raises InputError where there is none, UsageError where there are several."""
+    """The only conversation in a source. Raises InputError if there is none, UsageError if there are several."""
     if isinstance(source, Mapping):
         return _given_row(source, dialect)
     if not isinstance(source, _TEXTS):
@@ -379,7 +374,7 @@ def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
 
 
 def conversations_in(source: Any, dialect: str = "") -> Iterator[GivenConversation]:
-    """The conversations, read as they are asked for."""
+    """The conversations in a source, read one by one as they are needed."""
     if isinstance(source, Mapping):
         yield _given_row(source, dialect)
         return
@@ -410,14 +405,14 @@ def _in_items(items: Iterator[Any], dialect: str) -> Iterator[GivenConversation]
         try:
             yield _given_row(item, dialect) if isinstance(item, Mapping) else _given_messages(item, dialect)
         except InputError as error:
-            # Whoever compacts it decides what becomes of it.
+            # What is not a conversation becomes a faulty row: the caller decides whether it raises or is kept.
             frame = Frame(container=Container.ARRAY)
             transcript = Transcript(dialect="", records=(), messages=(), frame=frame, fault=error)
             yield GivenConversation(transcript, lambda row, item=item: item)  # type: ignore[misc]
 
 
 def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bool) -> Iterator[GivenConversation]:
-    """The conversations of lines, each of which ends with a line feed or, like the first, without one."""
+    """The conversations in lines; ``is_ended``: the lines end with line feeds, and so do those of the results."""
 
     def rebuilt(row: Compaction) -> list[Any]:
         lines = row.output.split(b"\n")
@@ -425,7 +420,7 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
         return [from_utf8(line) if is_text else line for line in (ended if ended[-1] else ended[:-1])]
 
     def lines() -> Iterator[bytes]:
-        """Each with a line feed; the last line of a file may be without one, and stays so."""
+        """The lines, each with a line feed; the last line of a file that has none stays without."""
         held: bytes | None = None
         for item in items:
             if held is not None:
@@ -448,7 +443,7 @@ def _given_row(row: Mapping[str, Any], dialect: str) -> GivenConversation:
 
 
 def _given_messages(messages: Any, dialect: str) -> GivenConversation:
-    """Messages read as the records of a session, else as those of a row, under a name that rows commonly have."""
+    """Messages read as the records of a session, else as those of a row under one of the common names of columns."""
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
         raise InputError(f"not a list of messages ({type(messages).__name__})", next_step="give lists", place=_PLACE)
     lines = [_encoded(message) for message in messages]
@@ -461,7 +456,7 @@ def _given_messages(messages: Any, dialect: str) -> GivenConversation:
         except InputError as error:
             failures.append(error)
             continue
-        # A list of one row is not a list of messages.
+        # Otherwise the list holds a row of a dataset, not messages.
         if transcript.frame.container is container and len(transcript.records) == len(messages):
             break
     else:
@@ -482,7 +477,7 @@ def _given_messages(messages: Any, dialect: str) -> GivenConversation:
 
 
 def _one_transcript(text: bytes, dialect: str) -> Transcript:
-    """The one transcript of a text. Raises InputError for none, or several."""
+    """The only transcript in a text. Raises InputError if there is none or several."""
     found = list(islice(open_transcripts(read_records(io.BytesIO(text), _PLACE), dialect=dialect), 2))
     if len(found) != 1:
         raise _not_one()

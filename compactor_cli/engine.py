@@ -1,6 +1,6 @@
-"""One transcript: group → plan → summarise → render → compose → check. Reads and writes no file.
+"""Compacts one transcript: group → plan → summarise → render → compose → check. Reads and writes no file.
 
-What only a transcript that changes needs is imported when one does: most runs of a timer change none.
+Modules that are needed only if a transcript changes are imported only then: most runs by a timer change none.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def plan_transcript(
 
 
 def _importance(keep: Keep) -> Importance | None:
-    """What ranks the middle, imported only where it is ranked. Raises UsageError for a name that nothing has."""
+    """What ranks the middle, or None; imported only if needed. Raises UsageError for an unknown name."""
     if keep.by == NEWEST:
         return None
     from compactor_cli.llm.importance import importance_of
@@ -67,14 +67,15 @@ def compact_transcript(
     importance: Importance | None = None,
     archived: bool = True,
 ) -> Compaction:
-    """Compacts one transcript by its plan (made here unless given).
+    """Compact one transcript by its plan, which is made here unless given.
 
-    ``summary_text``: of a summary written for this plan, to be set as it is. ``importance`` takes precedence over the
-    settings'. ``archived``: whether an archive keeps the original; only then does the summary name it.
+    ``summary_text``: the text of a summary written for this plan, to be inserted as it is. ``importance`` takes
+    precedence over that of the settings. ``archived``: whether an archive keeps the original; only then does the
+    summary name it.
 
-    The output is read back and checked before it is returned: pairs, target, no growth (of bytes, unless they are
-    appended; of what is sent, always). Raises InvariantError where a check fails, UsageError where the plan was
-    made for another mode; the caller then leaves the source as it is.
+    The output is read back and checked before it is returned: every call has its results, the target is met, and
+    nothing grows (tokens in any case, bytes unless the mode is to append). Raises InvariantError if a check fails, and
+    UsageError if the plan was made for another mode; the caller then leaves the source as it is.
     """
     grouping, counter = group(transcript.messages), OnceCounter(counter)
     if plan is None:
@@ -97,7 +98,7 @@ def compact_transcript(
     if summary_text and not archived:
         from compactor_cli.render.template import load_template
 
-        # Written for this plan, it may promise an archive that there is not.
+        # A summary written beforehand may promise an archive that does not exist.
         summary_text = load_template(settings.template).without_promise(summary_text)
     return work.applied(Answer(summary=Summary(source=source, sections=())), summary_text)
 
@@ -105,7 +106,7 @@ def compact_transcript(
 def summary_request(
     transcript: Transcript, settings: Settings, plan: Plan, *, counter: Counter, load_state: LoadState
 ) -> Request | None:
-    """What a summariser would be asked by this plan; None if it needs no summary."""
+    """What a summariser would be asked for by this plan; None if the plan needs no summary."""
     if not plan.changes or not plan.summary_tokens:
         return None
     grouping, counter = group(transcript.messages), OnceCounter(counter)
@@ -114,7 +115,7 @@ def summary_request(
 
 
 def marker_for(transcript: Transcript, covered: Sequence[int], *, tokens: int, end: str = "") -> Marker:
-    """The marker of a summary of these records; for ``tokens`` and ``end`` see `Marker`."""
+    """The marker of a summary of these records; `Marker` explains ``tokens`` and ``end``."""
     return Marker(
         transcript=transcript.sha256[:16],
         first=covered[0] + 1,
@@ -126,8 +127,10 @@ def marker_for(transcript: Transcript, covered: Sequence[int], *, tokens: int, e
 
 
 def with_unread(messages: Sequence[Message], covered: Sequence[int]) -> tuple[int, ...]:
-    """Covered records, and those that the newest summary before their end stands for, where nobody but its client can
-    read it: clients keep such a summary encrypted. Ascending; from the last summary on whose text is there.
+    """The covered records, ascending, with those that an encrypted summary among them stands for.
+
+    Some clients keep their summaries encrypted. If the newest summary up to the last covered record is, the superseded
+    records before it are added, back to the last summary whose text is readable.
     """
     summaries = [(i, found.text) for i in range(covered[-1] + 1) if (found := messages[i].summary)]
     if not summaries or summaries[-1][1].strip():
@@ -138,7 +141,7 @@ def with_unread(messages: Sequence[Message], covered: Sequence[int]) -> tuple[in
 
 
 def kept_outside(transcript: Transcript, plan: Plan) -> str:
-    """The records that stay between covered ones, in words; empty where none do."""
+    """The records that stay between covered ones, in words; empty if there are none."""
     covered = plan.indices(Action.COVER)
     messages = transcript.messages
     kept = [i for i in plan.indices(Action.KEEP) if plan.summary_at <= i < covered[-1] and not messages[i].is_meta]
@@ -148,11 +151,11 @@ def kept_outside(transcript: Transcript, plan: Plan) -> str:
 
 
 def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
-    """Raises `InvariantError` unless every call has its results, and the whole is within the plan's target."""
+    """Raises `InvariantError` unless every call has its results and the tokens are within the plan's target."""
     messages = compacted.messages
     if plan.mode is Mode.APPEND:
-        # What the client does not send any more is emptied. What was appended holds no call, and a call in flight is
-        # not an orphan because of it.
+        # Records that the client no longer sends are ignored, and so is what was appended: it holds no call, and must
+        # not make a call in flight look like an orphan.
         source = messages[: plan.spans[-1].stop]
         messages = tuple(Message(role=Role.META) if message.superseded else message for message in source)
     if orphans(messages):
@@ -161,32 +164,32 @@ def check_output(compacted: Transcript, plan: Plan, tokens_after: int) -> None:
         raise InvariantError(f"the output would take {tokens_after} tokens, over its target {plan.target_tokens}")
 
 
-# What the last digits of hashes may add when the digest's state is named after the summary was fitted.
+# The summary is fitted before the hash of the digest's state is known, which may take a few tokens more.
 _MARKER_SLACK_TOKENS = 8
-# Set in place of the summary once, to see what the dialect and the acknowledgement put around it, and which record is
-# then the last of the conversation: known for a summary in every dialect.
+# Inserted once in place of the summary, to measure what the dialect and the acknowledgement put around it and to see
+# which record is then the last of the conversation. In every dialect it is recognised as a summary.
 _TRIAL = str(Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end=""))
-# A summary may turn out smaller than what the plan set aside for it.
+# The number in `1,200 tokens over …` that the plan wrote: the summary may turn out smaller than planned.
 _PLANNED_OVER = re.compile(r"^[\d,]+(?= tokens over)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionWork:
-    """One transcript with the plan that is being applied to it. ``archived``: whether its original is kept."""
+    """One transcript with the plan that is being carried out."""
 
     transcript: Transcript
     settings: Settings
     counter: Counter
     grouping: Grouping
     plan: Plan
-    archived: bool = True
+    archived: bool = True  # whether an archive keeps the original
 
     def summary(self, summariser: Summariser, load_state: LoadState) -> tuple[Answer, str]:
-        """The answer of the summariser, and the text it is written as."""
+        """The summariser's answer, and the text of its summary."""
         from compactor_cli.render.template import load_template, render
 
         request, marker = self.request(load_state)
-        # Who writes it: the given summariser, unless the plan wants something else.
+        # The plan may want excerpts or a notice in place of a summary by the given summariser.
         names = {span.name for span in self.plan.spans if span.action is Action.COVER}
         if EXCERPTS in names:
             from compactor_cli.archive.search import Retrieval
@@ -198,12 +201,12 @@ class CompactionWork:
             summariser = OmissionNotice()
         answer = summariser.summarise(request)
         state = hashlib.sha256(answer.state).hexdigest()[:16] if answer.state else ""
-        # Fitted under the longer preface either way, so that a summary is the same wherever the original goes.
+        # The summary was fitted under the longer preface, so that it is the same with and without an archive.
         template = load_template(self.settings.template).sized(self.plan.summary_tokens, archived=self.archived)
         return answer, render(answer.summary, template, replace(marker, state=state))
 
     def request(self, load_state: LoadState) -> tuple[Request, Marker]:
-        """What the summariser is asked, and the marker of the summary, except for its state."""
+        """What the summariser is asked for, and the summary's marker, which still lacks its state."""
         from compactor_cli.model.summary import Request
         from compactor_cli.render.template import heading_names, load_template, read_client, read_ours, render
 
@@ -246,7 +249,7 @@ class CompactionWork:
         return sum(count_messages(self.counter, transcript.messages))
 
     def applied(self, answer: Answer, text: str) -> Compaction:
-        """The compaction with this summary, checked; or none, where it would be no smaller."""
+        """The checked compaction with this summary; the unchanged transcript if the result would be no smaller."""
         transcript, plan = self.transcript, self.plan
         compacted = self._composed(text)
         tokens_after = self._tokens(compacted)
@@ -287,11 +290,11 @@ class CompactionWork:
 
 
 def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Sequence[Insertion]) -> Transcript:
-    """The transcript after the plan: its ``source()`` is what is to be written.
+    """The transcript after the plan; its ``source()`` is what is to be written.
 
-    Kept records keep their bytes; only their separators may change, where a neighbour went, and the numbers of
-    dialects that number their records. In append mode the source is a prefix of the result. The messages are
-    read anew where a record may be read in another way than before, so that they can be checked as they will be read.
+    Kept records keep their bytes; only separators next to removed records may change, and the numbers in dialects that
+    number their records. In append mode the source is a prefix of the result. Messages that may now be read differently
+    are read again, so that checks see them as any reader will.
     """
     edits: dict[int, dict[int, str]] = {}
     for edit in plan.edits:
@@ -301,7 +304,7 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
     cut = InsertionPoint(
         before=tuple(i for i in staying if i < plan.summary_at), after=tuple(i for i in staying if i >= plan.summary_at)
     )
-    # What parts two records in their container, and all the bytes between two of them in the source.
+    # What must separate two records in this container, and the bytes that do so in the source.
     mark = b"," if transcript.frame.container is Container.ARRAY else b"\n"
     separator = next((record.ending for record in transcript.records if mark in record.ending), mark)
     if plan.mode is Mode.APPEND:
@@ -315,7 +318,7 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         records = (*others, ended, *(replace(_inserted(raw, transcript), ending=separator) for raw in boundary))
         messages = reread(dialect, transcript, records, transcript.row)
         return replace(transcript, records=records, messages=messages, sha256="")
-    # Shortened first: dialects that repeat kept records in what they insert repeat them as they will stand.
+    # Shorten first: a dialect that repeats kept records in what it inserts must repeat them shortened.
     shortened = list(transcript.records)
     for i, texts in edits.items():
         parts = {part: text for part, text in texts.items() if part != USAGE}
@@ -332,7 +335,7 @@ def compose(transcript: Transcript, plan: Plan, dialect: Dialect, insertions: Se
         *(_inserted(raw, transcript) for raw in new),
         *(shortened[i] for i in cut.after),
     ]
-    # With separators that fit their container, in the style of the source.
+    # Every record gets a separator that fits the container, in the style of the source.
     joined = [piece if mark in piece.ending else replace(piece, ending=separator) for piece in pieces]
     if pieces:
         joined[-1] = replace(pieces[-1], ending=transcript.records[-1].ending)

@@ -1,6 +1,6 @@
-"""Past one machine: shards with paths in and paths out, for schedulers, engines and providers' batch jobs.
+"""Work beyond one machine: shards with paths in and paths out, for schedulers, engines and providers' batch jobs.
 
-What a program of one's own needs is here; see docs/scale.md.
+These are the names that a program of one's own needs; see docs/scale.md.
 """
 
 from compactor_cli.run.jobs import RunConfig as ShardOptions

@@ -1,6 +1,6 @@
-"""compact inside agent frameworks: a module each, which imports its framework. See docs/agents.md.
+"""compact inside agent frameworks: one module for each, which imports the framework. See docs/agents.md.
 
-`StableCompactor` is for conversations that grow from request to request: the cut stays until the next one.
+`StableCompactor` is for conversations that grow from request to request: the cut stays until the next compaction.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from compactor_cli.model.settings import read_tokens
 
 
 class StableCompactor:
-    """Compacts messages (mappings, of any format) when they take more than ``limit`` tokens, to ``share`` of that.
+    """Compacts messages (mappings, of any format) that take more than ``limit`` tokens, to ``share`` of the limit.
 
-    While a conversation only grows, what it was compacted to stays the beginning of what is sent: a provider's cache
-    of the prompt lives until the limit is reached again. One compactor follows one conversation; another one given to
-    it begins anew. ``options``: as of `compact`. Raises as that does.
+    While a conversation only grows, its compacted form stays the beginning of what is sent, so that the provider's
+    prompt cache remains valid until the limit is reached again. One compactor follows one conversation; with another
+    one, it starts over. ``options`` and the errors raised are those of `compact`.
     """
 
     def __init__(self, limit: Amount, *, share: float = 0.5, **options: Unpack[Options]) -> None:
@@ -26,7 +26,7 @@ class StableCompactor:
         self._sent: list[Any] = []
 
     def __call__(self, messages: list[Any]) -> list[Any]:
-        """What to send of them: those that stayed are the objects that were given."""
+        """The messages to send; those that were kept are the same objects that were given."""
         known = len(self._given)
         grows = messages[:known] == self._given
         sent = [*self._sent, *messages[known:]] if grows else list(messages)

@@ -11,13 +11,13 @@ from compactor_cli.api import Amount, make_digest
 
 
 class DigestSummarizer(BaseEventsSummarizer):  # type: ignore[misc]  # it may not be installed
-    """Summarises events by a digest of at most ``size`` tokens (0: by what it covers); no model is asked."""
+    """Summarises events by a digest of at most ``size`` tokens (0: depends on what it covers); no model is called."""
 
     def __init__(self, size: Amount = 0, *, focus: str = "") -> None:
         self._size, self._focus = size, focus
 
     async def maybe_summarize_events(self, *, events: list[Event]) -> Event | None:
-        """The event that replaces these; None where they hold no text."""
+        """The event that replaces these; None if they hold no content."""
         contents = [content for event in events if (content := _content(event)) and content.parts]
         if not contents:
             return None
@@ -32,6 +32,6 @@ class DigestSummarizer(BaseEventsSummarizer):  # type: ignore[misc]  # it may no
 
 
 def _content(event: Event) -> Content | None:
-    """The content of an event; of an earlier compaction its summary, in the role in which a digest is known again."""
+    """The content of an event; that of a compaction is its summary, with the role by which a digest is recognised."""
     compaction = event.actions.compaction if event.actions else None
     return compaction.compacted_content.model_copy(update={"role": "user"}) if compaction else event.content

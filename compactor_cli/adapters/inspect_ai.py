@@ -1,4 +1,4 @@
-"""Inspect: ``react(compaction=CompactCompaction())``, or wherever a `CompactionStrategy` is taken."""
+"""Inspect: ``react(compaction=CompactCompaction())``, or wherever a `CompactionStrategy` is accepted."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from compactor_cli.api import Amount, make_digest
 
 
 class CompactCompaction(CompactionStrategy):  # type: ignore[misc]  # it may not be installed
-    """Replaces what is older than ``but_newest`` tokens by a digest of at most ``size`` (0: by what it covers).
+    """Replaces messages before the newest ``but_newest`` tokens by a digest of at most ``size`` tokens.
 
-    ``threshold``: when, in tokens or as a share of the window. No model is asked.
+    With a ``size`` of 0, it depends on what the digest covers. ``threshold`` is the size from which to compact, in
+    tokens or as a share of the window. No model is called.
     """
 
     def __init__(
@@ -23,7 +24,7 @@ class CompactCompaction(CompactionStrategy):  # type: ignore[misc]  # it may not
     async def compact(
         self, model: Model, messages: list[ChatMessage], tools: list[ToolInfo]
     ) -> tuple[list[ChatMessage], ChatMessageUser | None]:
-        """The system messages, the summary and the newest; and the summary, for the history."""
+        """The system messages, the summary and the newest messages; and the summary alone for the history, or None."""
         dumped = [message.model_dump(mode="json", exclude_none=True) for message in messages]
         found = make_digest(dumped, but_newest=self._but_newest, size=self._size)
         if not found.summary:

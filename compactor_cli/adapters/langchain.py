@@ -10,7 +10,7 @@ from compactor_cli.api import Amount, make_digest
 
 
 def summarizer(size: Amount = 0, *, focus: str = "") -> Callable[[Iterable[BaseMessage]], str]:
-    """What gives the summary of messages, in at most ``size`` tokens (0: by what it covers); no model is asked."""
+    """A function that summarises messages in at most ``size`` tokens (0: by what it covers), without a model."""
 
     def summarize(messages: Iterable[BaseMessage]) -> str:
         return make_digest(messages_to_dict(list(messages)), size=size, focus=focus).summary

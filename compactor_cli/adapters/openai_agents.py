@@ -14,7 +14,7 @@ from compactor_cli.api import Amount, Options
 def input_filter(
     limit: Amount, *, share: float = 0.5, **options: Unpack[Options]
 ) -> Callable[[CallModelData[Any]], ModelInputData]:
-    """What compacts the input of each call above ``limit`` tokens to ``share`` of them; the session stays as it is."""
+    """A filter that compacts inputs above ``limit`` tokens to ``share`` of the limit; the session stays as it is."""
     compactor = StableCompactor(limit, share=share, **options)
 
     def filtered(data: CallModelData[Any]) -> ModelInputData:

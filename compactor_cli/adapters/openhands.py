@@ -13,23 +13,19 @@ from compactor_cli.api import make_digest
 
 
 class DigestCondenser(CondenserBase):  # type: ignore[misc]  # it may not be installed
-    """Above ``limit`` tokens, and when it is asked to, forgets what is older than ``but_newest`` tokens.
-
-    The first ``keep_first`` events stay; a digest of at most ``size`` tokens (0: by what it covers) takes the place
-    of the others. No model is asked.
-    """
+    """Replaces older events by a digest, above ``limit`` tokens and whenever it is requested. No model is called."""
 
     limit: int = 100_000
-    but_newest: int = 16_000
-    keep_first: int = 2
-    size: int = 0
+    but_newest: int = 16_000  # tokens of the newest events, which stay
+    keep_first: int = 2  # events at the beginning, which stay
+    size: int = 0  # tokens of the digest at most; 0: depends on what it covers
 
     def handles_condensation_requests(self) -> bool:
-        """Yes."""
+        """Always True: a requested condensation is carried out."""
         return True
 
     def condense(self, view: View, agent_llm: LLM | None = None) -> View | Condensation:
-        """What is forgotten and the summary of it; the view where it is small enough, or nothing can be forgotten."""
+        """The events to forget and their summary; or the view itself, if it is small or nothing can be forgotten."""
         dumped = [event.model_dump(mode="json", exclude_none=True) for event in view.events]
         found = make_digest(dumped, but_newest=self.but_newest, size=self.size, format="openhands-v1")
         stays = {*range(self.keep_first), *found.kept}

@@ -14,7 +14,7 @@ from compactor_cli.api import Amount, Options
 def history_processor(
     limit: Amount, *, share: float = 0.5, **options: Unpack[Options]
 ) -> Callable[[list[ModelMessage]], list[ModelMessage]]:
-    """What compacts a history above ``limit`` tokens to ``share`` of them; messages that stay are those given."""
+    """A processor that compacts histories above ``limit`` tokens to ``share`` of it; kept messages are those given."""
     compactor = StableCompactor(limit, share=share, **options)
 
     def process(messages: list[ModelMessage]) -> list[ModelMessage]:

@@ -1,1 +1,1 @@
-"""Inside agents: the summary alone, the archive as a tool of the model, hooks of clients, and their installation."""
+"""For agents: the summary alone, the archive as tools for the model, hooks for clients, and their installation."""

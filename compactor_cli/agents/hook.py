@@ -1,9 +1,9 @@
-"""What clients call around a compaction of their own: the session is archived, the summary steered, the digest added.
+"""Hooks that clients run around their own compaction: archive the session, steer the summary, add the digest to it.
 
-Before a compaction (PreCompact) the whole session is at hand: it is archived, its digest is made and put aside, and
-the model that writes the summary gets a list of what not to lose. After it (SessionStart, source ``compact``; in
-Qwen Code the next UserPromptSubmit) the digest goes into the context, once. Whatever fails, the client goes on as if
-there were no hook.
+Before a compaction (PreCompact) the whole session is available: it is archived, its digest is made and stored, and the
+model that writes the summary gets a list of what not to lose. After it (SessionStart with the source ``compact``; in
+Qwen Code the next UserPromptSubmit) the digest is added to the context, once. If anything fails, the client goes on as
+if there were no hook.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from compactor_cli.read.sources import state_folder
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
 
-# A context of at most 10,000 characters arrives whole; of a longer one, clients show a preview.
+# Clients pass on a context of at most 10,000 characters whole, and only a preview of a longer one.
 MOST_CONTEXT_CHARS = 9_500
 MOST_STEERING_CHARS = 2_000
-# Clients wait ten seconds and longer; the start of the program is in it.
+# Clients wait ten seconds or longer, which include the start of the program.
 MOST_SECONDS = 8.0
 _MOST_LOG_BYTES = 1 << 20
 _MOST_ITEM_CHARS = 240
@@ -42,14 +42,14 @@ _NOT_TO_LOSE = "Not to be lost, quoted from the session:"
 
 
 class _TimeOver(BaseException):
-    """No error that anything on the way would handle."""
+    """The time is over. It is not an Exception, so that no handler on the way catches it."""
 
 
 def run_hook(event: str, client: str, read: Callable[[], bytes]) -> str:
-    """What is to be printed for the client; empty where there is nothing to print, or where anything went wrong.
+    """The text to print for the client; empty if there is none, or if anything went wrong.
 
-    ``read`` gives what the client sent. Never raises, and ends within `MOST_SECONDS`. What became of the call is a line
-    of the log (see `log_file`).
+    ``read`` returns what the client sent. Never raises, and ends within `MOST_SECONDS`. The outcome is written to the
+    log, one line for each call (see `log_file`).
     """
     begun, outcome, answer = time.monotonic(), "nothing to say", ""
     try:
@@ -71,7 +71,7 @@ def run_hook(event: str, client: str, read: Callable[[], bytes]) -> str:
 
 
 def log_file() -> Path:
-    """Where each call leaves a line; it begins anew when it is large."""
+    """The path of the log, which starts over when it is too large."""
     return state_folder() / "hooks.log"
 
 
@@ -85,7 +85,7 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
     if event == "PreCompact":
         text = _before(payload, note)
     elif event != "SessionStart" or payload.get("source") == "compact":
-        # The digest that was put aside, the first time it is asked for.
+        # The stored digest is used only once.
         known = _read_note(note)
         if text := known.get("summary", ""):
             write_private(note, json.dumps({**known, "summary": ""}))
@@ -97,9 +97,9 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
 
 
 def _before(payload: Mapping[str, Any], note: Path) -> str:
-    """Archives the session, puts its digest aside, and gives what steers the summary.
+    """Archive the session and store its digest; returns the instructions for the summary, or an empty string.
 
-    The table of the digest before is taken up: what it knew is in no record that the client still sends.
+    The digest goes on from the table of the previous one, as the client no longer sends the records that one covered.
     """
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
     from compactor_cli.archive.store import Archive, default_archive_dir
@@ -109,12 +109,12 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     from compactor_cli.read.streams import STDIN
 
     known = _read_note(note)
-    if known.get("summary"):  # of a compaction that was broken off: nothing of this one, should it fail here
+    if known.get("summary"):  # of an interrupted compaction: it must not be used for this one, should this call fail
         write_private(note, json.dumps({**known, "summary": ""}))
     path = str(payload["transcript_path"])
     archive = Archive(default_archive_dir(STDIN, in_place=False))
     focus = str(payload.get("custom_instructions") or "")
-    # The size is in characters: a vocabulary would be loaded for nothing.
+    # The limit is in characters, so that no tokenizer's vocabulary is needed.
     tables = {"keep_tail": 0, "focus": focus, "tokenizer": ESTIMATE}
     settings = settings_from(tables, load_preset(DEFAULT).settings, "hook")
     found = digest_session(
@@ -132,14 +132,14 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
 
 
 def steering(analysis: Analysis) -> str:
-    """Instructions to the model that writes the summary, in at most `MOST_STEERING_CHARS` characters.
+    """Instructions for the model that writes the summary, in at most `MOST_STEERING_CHARS` characters.
 
-    Only what the user wrote, the agent planned and names are quoted, each in one line: an output of a tool must not
-    reach the place where instructions stand.
+    Only words of the user, plans of the agent and names are quoted, each in one line: outputs of tools must not get in
+    among instructions.
     """
     from compactor_cli.digest.loss import dropped
 
-    # Refusals, what the user asked to hold, open steps and names, the newest and likeliest first.
+    # Refused calls (the newest first), the user's rules, open items (the likeliest to be needed first), and names.
     items = [
         _line(f"the user turned down {call!r}", message.text)
         for message in reversed(analysis.messages)
@@ -167,7 +167,7 @@ def _line(kind: str, text: str) -> str:
 
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Raises `_TimeOver` in the block when the time is over."""
+    """Raise `_TimeOver` in the block when this many seconds are over."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise _TimeOver(f"no time left after {seconds:g} s")

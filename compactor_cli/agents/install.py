@@ -1,10 +1,10 @@
-"""Sets compact up in a client, and takes it out again: entries in its settings, and files that it loads.
+"""Install compact in a client, and remove it again: entries in its settings, and files that it loads.
 
-What was done is noted in the state folder, so that it can be taken back byte for byte. Where a file was changed since,
-the entries alone are taken out of it. What is known of the clients is data: `clients/NAME.toml`.
+Changes are noted in the state folder, so that they can be undone byte for byte. If a file was changed since, only the
+entries are removed from it. What differs between clients is data: `clients/NAME.toml`.
 
-In the text of a settings file every other byte stays where it is; JSON may hold comments and trailing commas, as
-clients read it. The text after an edit is read again and compared: nothing but the entry may have changed.
+All other bytes of a settings file stay as they are; JSON may have comments and trailing commas, as clients accept them.
+After an edit the text is parsed and compared: nothing but the entry may have changed.
 """
 
 from __future__ import annotations
@@ -31,43 +31,38 @@ from compactor_cli.model.settings import nearest
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.sources import state_folder
 
-# A place in a text, and what is put in there.
+# A position in a text, and the text inserted there.
 TextInsertion = tuple[int, str]
 
-# Not importlib.resources: importing that takes longer than reading a file.
+# Not importlib.resources: its import takes longer than reading a file.
 _FOLDER = Path(__file__).parent / "clients"
 
 
 class AnswerShape(StrEnum):
-    """How a client takes what a hook answers."""
+    """How a client takes the answer of a hook."""
 
-    NONE = ""  # it does not
-    TEXT = "text"  # what is printed, as it is
+    NONE = ""  # it ignores it
+    TEXT = "text"  # as plain text
     CONTEXT = "context"  # a JSON object with ``additionalContext``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEdit:
-    """One entry in a file of settings: an element appended to the list at ``append``, or the value ``set`` at a path.
+    """One entry in a settings file: a value that is appended to a list, or set at a path."""
 
-    ``user`` is the file where its variable is set, ``default`` the one below the home folder where it is not,
-    ``project`` the one below a project's folder. In the texts of ``value``, ``{program}`` stands for the path of
-    compactor, and ``{command}`` for that as a word of a shell.
-    """
-
-    user: str
-    default: str
-    project: str
-    value: Any
-    append: tuple[str, ...] = ()
-    set: tuple[str, ...] = ()
+    user: str  # the file, as `$VARIABLE/path`, if that variable is set
+    default: str  # the file below the user's folder if it is not
+    project: str  # the file below a project's folder
+    value: Any  # in its texts, `{program}` is the path of compactor, `{command}` the same quoted for a shell
+    append: tuple[str, ...] = ()  # the path of the list that gets the value
+    set: tuple[str, ...] = ()  # the path at which the value is set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCopy:
-    """A file of ``integrations/`` that the client loads; the places as of `SettingsEdit`."""
+    """A file of ``integrations/`` that the client loads; the last three fields are as in `SettingsEdit`."""
 
-    file: str
+    file: str  # its name there
     user: str
     default: str
     project: str
@@ -75,23 +70,23 @@ class FileCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentClient:
-    """One client. ``by_hand``: what is left to the user after an installation. ``answers``: its hooks, by event."""
+    """What is known of one client."""
 
     name: str
-    title: str
-    by_hand: str
-    answers: Mapping[str, AnswerShape] = field(default_factory=dict)
+    title: str  # its name for people
+    by_hand: str  # what the user has to do after an installation
+    answers: Mapping[str, AnswerShape] = field(default_factory=dict)  # how it takes answers, by the event of the hook
     edits: tuple[SettingsEdit, ...] = ()
     copies: tuple[FileCopy, ...] = ()
 
 
 def client_names() -> tuple[str, ...]:
-    """The clients that are known, in alphabetical order."""
+    """The names of the clients, in alphabetical order."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
 def load_client(name: str) -> AgentClient:
-    """The client of that name. Raises UsageError where there is none."""
+    """The client of that name. Raises UsageError if there is none."""
     names = client_names()
     if name not in names:
         advice = nearest(name, names) or f"one of {', '.join(names)}"
@@ -112,22 +107,22 @@ def load_client(name: str) -> AgentClient:
 
 
 PROGRAM = "compactor"
-# Where a setting below it is found if XDG_CONFIG_HOME is not set.
+# A ``default`` below this folder is below XDG_CONFIG_HOME if that is set.
 _CONFIG = ".config/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One file before and after; None: it is not there."""
+    """The change of one file."""
 
     path: Path
-    before: str | None
-    after: str | None
-    insertions: tuple[TextInsertion, ...] = ()  # noted, to be taken back
-    is_new: bool = False  # compact made the file
+    before: str | None  # None: the file does not exist
+    after: str | None  # None: the file is deleted
+    insertions: tuple[TextInsertion, ...] = ()  # noted, so that they can be undone
+    is_new: bool = False  # whether compact created the file
 
     def write(self) -> None:
-        """Make the file what it is to be, whole or not at all, and note what was put in. Raises OutputError."""
+        """Write or delete the file, atomically, and note the insertions. Raises OutputError."""
         note = _note_file(self.path)
         if self.after is None:
             followed(self.path).unlink()
@@ -145,14 +140,14 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallPlace:
-    """Where a client is set up: for this user, or in the project of this folder."""
+    """Where compact is installed in a client: for this user, or in a project."""
 
     home: Path
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    project: Path | None = None
+    project: Path | None = None  # its folder; None: for this user
 
     def path(self, item: SettingsEdit | FileCopy) -> Path:
-        """The file of an entry or a copy."""
+        """The path of the file that has the entry or is the copy."""
         if self.project:
             return self.project / item.project
         variable, _, rest = item.user.removeprefix("$").partition("/")
@@ -163,7 +158,7 @@ class InstallPlace:
 
     @property
     def program(self) -> str:
-        """What starts compactor: in a project, which others have too, by its name alone."""
+        """The path of compactor; only its name in a project, which other people use too."""
         if self.project:
             return PROGRAM
         neighbour = Path(sys.executable).with_name(PROGRAM)
@@ -171,13 +166,13 @@ class InstallPlace:
 
 
 def install(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
-    """What sets a client up: the files that change. Nothing is written.
+    """The changes of files that install compact in a client. Nothing is written.
 
-    Raises UsageError where a file cannot take an entry, or another entry has the same name.
+    Raises UsageError if a file cannot take an entry, or has another entry or is another file of the same name.
     """
     for path, edits in _by_file(client, place).items():
         before = _read(path)
-        # What an earlier installation left, of whichever version, is put in anew.
+        # The entries of an earlier installation, of any version, are replaced.
         text, is_exact = _without(path, before or "", edits)
         is_new = before is None or (is_exact and _note(path)["created"])
         insertions: list[TextInsertion] = []
@@ -197,7 +192,10 @@ def install(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
 
 
 def remove(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
-    """What takes it out again. Files that compact made are deleted, unless something was added to them."""
+    """The changes of files that remove it. Files that compact created are deleted, unless something was added to them.
+
+    Nothing is written. Raises UsageError as `install`, InputError for a copied file that was changed.
+    """
     for path, edits in _by_file(client, place).items():
         before = _read(path)
         text, is_exact = _without(path, before or "", edits)
@@ -214,7 +212,7 @@ def remove(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
 
 
 def integration(name: str) -> str:
-    """The text of a file of ``integrations/``, installed with the package or next to it in a checkout."""
+    """The text of a file of ``integrations/``, which is in the package or, in a checkout, next to it."""
     package = Path(__file__).parents[1]
     for folder in (package / "integrations", package.parent / "integrations"):
         if (folder / name).is_file():
@@ -230,7 +228,7 @@ def _by_file(client: AgentClient, place: InstallPlace) -> dict[Path, list[Settin
 
 
 def _without(path: Path, text: str, edits: list[SettingsEdit]) -> tuple[str, bool]:
-    """The text without the entries of compact, and whether it is what it was before they were put in."""
+    """The text without the entries of compact, and whether it is byte for byte as before they were inserted."""
     note = _note(path)
     if note.get("sha256") == _hash(text):
         return taken_back(text, note["insertions"]), True
@@ -240,7 +238,7 @@ def _without(path: Path, text: str, edits: list[SettingsEdit]) -> tuple[str, boo
 
 
 def _cut(path: Path, text: str, edit: SettingsEdit) -> str:
-    """The text without this entry, wherever it is, if it is one of compact."""
+    """The text without this entry of compact, if it has it."""
     try:
         if path.suffix == ".toml":
             return toml_removed(text, edit.set) if _is_ours(_at(read_toml(text), edit.set), edit.value) else text
@@ -256,7 +254,7 @@ def _cut(path: Path, text: str, edit: SettingsEdit) -> str:
 
 
 def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextInsertion]:
-    """What puts an entry in, checked: read again, the file holds that and all it held before."""
+    """The insertions that add an entry; the result is parsed, and must hold the entry and all that was there before."""
     is_toml = path.suffix == ".toml"
     try:
         if edit.set and _at(read_toml(text) if is_toml else parse_json(text or "{}").value, edit.set) is not None:
@@ -283,7 +281,7 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 
 def _is_ours(found: Any, value: Any) -> bool:
-    """Whether an entry is this one, whatever path the program had and however long it may take."""
+    """Whether an entry is this one, apart from the program's path, numbers and further keys."""
     if isinstance(value, str):
         name = value.removeprefix("{program}").removeprefix("{command}")
         return isinstance(found, str) and found.endswith(name) and (name == value or PROGRAM in found)
@@ -295,7 +293,7 @@ def _is_ours(found: Any, value: Any) -> bool:
 
 
 def _filled(value: Any, program: str) -> Any:
-    """A value with the program's path in it."""
+    """A value with the program's path filled in."""
     if isinstance(value, str):
         return value.replace("{program}", program).replace("{command}", shlex.quote(program))
     if isinstance(value, list):
@@ -304,7 +302,7 @@ def _filled(value: Any, program: str) -> Any:
 
 
 def _read(path: Path) -> str | None:
-    """The text of a file that may be written, byte for byte; None if it is not there. Raises InputError."""
+    """The text of a file, byte for byte; None if it does not exist. Raises InputError, also if it is read-only."""
     try:
         if path.is_file() and not path.stat().st_mode & stat.S_IWUSR:
             advice = "let it be written, or put the entry in by hand"
@@ -325,7 +323,7 @@ def _note_file(path: Path) -> Path:
 
 
 def _note(path: Path) -> dict[str, Any]:
-    """What was noted when a file was changed; empty if nothing was."""
+    """What was noted when the file was last changed; empty if nothing was."""
     try:
         value: dict[str, Any] = json.loads(_note_file(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -341,20 +339,20 @@ _BY_HAND = "put the entry in by hand, or fix the file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A value of JSON and where it stands: ``text[start:stop]``; ``begin`` is where its key stands, if it has one."""
+    """A JSON value and where it stands in the text: at ``text[start:stop]``."""
 
     value: Any
-    begin: int
+    begin: int  # where its key begins; the same as ``start`` if it has none
     start: int
     stop: int
-    items: dict[str | int, Node] = field(default_factory=dict)
+    items: dict[str | int, Node] = field(default_factory=dict)  # of an object by key, of an array by position
 
 
 KeyPath = Sequence[str | int]
 
 
 def parse_json(text: str) -> Node:
-    """The value of a JSON text. Raises UsageError if it is not JSON, or names a key twice."""
+    """Parse JSON with comments and trailing commas. Raises UsageError if it is not that, or names a key twice."""
     start = _after_space(text, 1 if text.startswith("\ufeff") else 0)
     node = _value(text, start, start)
     if _after_space(text, node.stop) != len(text):
@@ -368,7 +366,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _value(text: str, begin: int, at: int) -> Node:
-    """The value that stands at ``at``; its key, or itself where it has none, stands at ``begin``."""
+    """The value at position ``at``; ``begin`` is that of its key, or ``at`` if it has none."""
     if text[at : at + 1] not in ("{", "["):
         found = _STRING.match(text, at) or _SCALAR.match(text, at)
         if not found:
@@ -405,8 +403,10 @@ def _no_json(text: str, at: int) -> UsageError:
 
 
 def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) -> list[TextInsertion]:
-    """What puts ``value`` at ``path`` (appended to the list there), which holds nothing yet, containers on the way
-    included. Applied in order. Raises UsageError where something else stands on the way.
+    """The insertions, to be applied in order, that set ``value`` at ``path``, where nothing is yet.
+
+    With ``append``, the value is appended to the list at the path. Missing containers are added. Raises UsageError if a
+    value on the way is of another kind.
     """
     if not text.strip("\ufeff \t\r\n"):
         whole: Any = [value] if append else value
@@ -422,7 +422,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
     new: Any = [value] if append and missing else value
     for key in reversed(missing[1:]):
         new = {key: new}
-    # As the last item of the container, in the way the others stand there.
+    # The new item becomes the last of the container, formatted like the others.
     newline = "\r\n" if "\r\n" in text else "\n"
     last = list(node.items.values())[-1] if node.items else None
     unit = next(iter(re.findall(r"^([ \t]+)\S", text, re.MULTILINE)), "  ")
@@ -433,7 +433,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
     item = json.dumps(new, ensure_ascii=False) if is_inline else _dumped(new, indent, unit, newline)
     if missing:
         item = f"{json.dumps(str(missing[0]), ensure_ascii=False)}: {item}"
-    # After the comments that follow the last item.
+    # The place after the comments that follow the last item.
     stop = node.stop - 1
     end = stop - len(text[:stop]) + len(text[:stop].rstrip())
     if last is None:
@@ -470,7 +470,7 @@ def json_removed(text: str, path: KeyPath) -> str:
     comma = _after_space(text, node.stop)
     start = len(text[: node.begin].rstrip())
     if "//" in text[text.rfind("\n", 0, start) + 1 : start]:
-        start = len(text[: node.begin].rstrip(" \t"))  # the end of the line ends that comment
+        start = len(text[: node.begin].rstrip(" \t"))  # the comment needs the line break after it
     if text[comma] == ",":
         return text[:start] + text[comma + 1 :]
     text = text[:start] + text[node.stop :]
@@ -481,7 +481,10 @@ def json_removed(text: str, path: KeyPath) -> str:
 
 
 def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[TextInsertion]:
-    """What puts a table of strings and lists at ``path``, after everything else. Raises UsageError as `json_added`."""
+    """The insertion that adds a table of strings and lists at ``path``, at the end of the text.
+
+    Raises UsageError if the table cannot be added.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(path)}]"]
     lines += (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items())
@@ -499,7 +502,7 @@ def toml_added(text: str, path: Sequence[str], table: dict[str, Any]) -> list[Te
 
 
 def toml_removed(text: str, path: Sequence[str]) -> str:
-    """The text without the table of this name. Raises UsageError where that is not a header and the lines below it."""
+    """The text without this table. Raises UsageError if that is not simply a header and the lines below it."""
     value, name = read_toml(text), ".".join(path)
     del _at(value, path[:-1])[path[-1]]
     lines = r"(?:(?![ \t]*(?:#|\[|\r?\n))[^\n]+(?:\n|\Z))*"
@@ -512,14 +515,14 @@ def toml_removed(text: str, path: Sequence[str]) -> str:
 
 
 def bare(value: Any) -> Any:
-    """A value without containers that hold nothing: such are made on the way to an entry."""
+    """A value without empty containers, since these may be left or added on the way to an entry."""
     if not isinstance(value, dict):
         return value
     return {key: inner for key, item in value.items() if (inner := bare(item)) not in ({}, [])}
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The value of a TOML text. Raises UsageError if it is not TOML."""
+    """Parse TOML. Raises UsageError if it is not valid."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:
@@ -527,14 +530,14 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def applied(text: str, insertions: Sequence[TextInsertion]) -> str:
-    """The text with these put in, one after the other."""
+    """The text after these insertions, one after the other."""
     for at, added in insertions:
         text = text[:at] + added + text[at:]
     return text
 
 
 def taken_back(text: str, insertions: Sequence[TextInsertion]) -> str:
-    """What `applied` was given. Raises ValueError where these are not there."""
+    """The text without these insertions, the inverse of `applied`. Raises ValueError if they are not there."""
     for at, added in reversed(insertions):
         if text[at : at + len(added)] != added:
             raise ValueError("it was changed since")

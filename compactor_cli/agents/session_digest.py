@@ -1,4 +1,4 @@
-"""The summary of a session alone: nothing is cut and nothing is replaced; whoever asked sets it where it belongs."""
+"""The summary of a session alone: the session stays as it is, and the caller puts the summary where it belongs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from compactor_cli.render.template import bare_request, heading_names, load_temp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeLimit:
-    """The most that a summary may be, in tokens and in characters. 0: no limit; without any, by what is summed up."""
+    """The largest size of a summary. Without a limit, the settings and the size of what it covers decide."""
 
-    tokens: int = 0
-    chars: int = 0
+    tokens: int = 0  # 0: no limit
+    chars: int = 0  # 0: no limit
 
     def budget(self, covered_tokens: int, settings: Settings, counter: Counter) -> tuple[int, Callable[[str], int]]:
-        """A number of tokens, and what counts them so that a text of no more than that many holds both limits."""
+        """A budget in tokens, and a counter such that a text within that budget keeps both limits."""
         if not self.chars:
             return self.tokens or budget_for(settings.budget, covered_tokens), counter.count
         chars, tokens = self.chars, self.tokens or max(self.chars // BYTES_PER_TOKEN, 1)
@@ -53,7 +53,7 @@ class SizeLimit:
         return tokens, count
 
     def check(self, request: Request) -> None:
-        """Raise UsageError where not even the frame of a summary is within the limit."""
+        """Raise UsageError if not even an empty summary is within the limit."""
         least = request.count(request.render(Summary(source=Source.DIGEST, sections=())))
         if least > request.budget_tokens:
             asked, unit = (self.chars, "characters") if self.chars else (self.tokens, "tokens")
@@ -66,13 +66,13 @@ class SessionDigest:
     """A summary and what it covers."""
 
     summary: str
-    kept: tuple[int, ...]  # the records that a client still sends, by their index
-    first_kept: int  # the first of them after the summary; -1: none
-    first_kept_id: str  # what its client calls it
-    tokens_before: int
-    transcript: str
-    state: str = ""  # the name of its stored table, from which the next digest goes on; empty: nothing was archived
-    analysis: Analysis | None = None  # of the records that were summed up; None: there are none, the summary is empty
+    kept: tuple[int, ...]  # positions of the records that a client sends besides the summary
+    first_kept: int  # position of the first of them after the summary; -1: none
+    first_kept_id: str  # the client's id of that record; empty: it has none
+    tokens_before: int  # of the whole transcript
+    transcript: str  # its SHA-256
+    state: str = ""  # the name of its stored table, from which the next digest goes on; empty: none was archived
+    analysis: Analysis | None = None  # of the records that the summary covers; None: there are none
 
     def as_json(self) -> dict[str, Any]:
         """The digest for programs; indices count from 0."""
@@ -87,9 +87,9 @@ class SessionDigest:
 
 
 def read_session(path: str, dialect: str = "") -> Transcript:
-    """The one conversation of a file, or of standard input (``-``); a line that is torn or no JSON is passed over.
+    """The one conversation of a file, or of standard input (``-``); lines that are not JSON are kept as bookkeeping.
 
-    Raises InputError where it holds none or several.
+    Raises InputError if it holds none or several.
     """
     with open_stream(path) as stream:
         records = read_records(stream.reader, path, OnInvalid.KEEP)
@@ -111,11 +111,11 @@ def digest_session(
     source: str = "",
     state: bytes | None = None,
 ) -> SessionDigest:
-    """The summary of all that a client sends but the tail that ``settings`` keep; no head stays, no target counts.
+    """Summarise all that a client sends except for the tail that ``settings`` keep; head and target are ignored.
 
-    With an archive, the transcript is stored there first, as read from ``source``. ``state``: the table of an earlier
-    digest that the transcript itself does not name. Raises UsageError for a limit that holds no summary at all,
-    OutputError where nothing can be stored.
+    With an archive, the transcript is stored there first, as read from ``source``. ``state`` is the table of an earlier
+    digest, used if the transcript itself does not name one. Raises UsageError for a limit that is too small for any
+    summary, OutputError if the archive cannot be written.
     """
     counter = OnceCounter(counter_for(settings.tokenizer, transcript.model))
     tokens = count_messages(counter, transcript.messages)
@@ -138,7 +138,7 @@ def digest_session(
     covered_tokens = sum(tokens[i] for i in covered) + sum(count_messages(counter, unread))
     budget, count = limit.budget(covered_tokens, settings, counter)
     template = load_template(settings.template).sized(budget)
-    # It stands in no output yet: its end is open.
+    # The summary is in no output yet, so that the marker cannot name the output's last record.
     marker = marker_for(transcript, covered, tokens=base_tokens(transcript, tokens))
     previous = previous_marker(transcript)
     own_state = archive.load_state(previous.state) if archive and previous else None
@@ -161,11 +161,11 @@ def digest_session(
 def _cut(
     transcript: Transcript, settings: Settings, tokens: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Which records are summed up, earlier summaries among them, which of those that are sent stay, and where the tail
-    begins (-1: there is none). The system records at the beginning always stay; calls in flight are part of the tail,
-    and summed up where there is none.
+    """The records to summarise, the sent records that stay, and the first of those in the tail (-1: there is none).
 
-    What subagents did stands in records that no client sends: those before the tail are summed up with the rest.
+    All are positions. Earlier summaries are summarised as well. The system records at the beginning always stay; calls
+    in flight are part of the tail, and are summarised if there is no tail. Records that no client sends, such as those
+    of subagents, are summarised too if they are before the tail.
     """
     limits = measure_limits(transcript, group(transcript.messages), tokens)
     keep = with_head(settings.keep, "turns", 0)
@@ -182,9 +182,9 @@ def _cut(
 
 
 def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropped]]:
-    """What a session as it is now does not show of its original, the most likely to be needed first.
+    """What a session as it is now no longer shows of its original, the most likely to be needed first.
 
-    Each with the id by which its record is expanded; that is empty where only an earlier summary knew of it.
+    Each comes with the id by which `expand` finds its record; that is empty if only an earlier summary knew of it.
     """
     if original.sha256 == now.sha256:
         return
@@ -195,7 +195,7 @@ def left_out(original: Transcript, now: Transcript) -> Iterator[tuple[str, Dropp
 
 
 def _record_id(value: Any) -> str:
-    """What the client calls this record; empty where it has no name for it."""
+    """The client's id of this record; empty if it has none."""
     inner = value if isinstance(value, Mapping) else {}
     info = inner.get("info")
     names = (inner.get("uuid"), inner.get("id"), info.get("id") if isinstance(info, Mapping) else None)

@@ -1,1 +1,1 @@
-"""Bytes to disk: archive durable, then output durable, then source replaced; any failure leaves all as it was."""
+"""Bytes to disk: the archive is made durable, then the output, then the source is replaced; failures change nothing."""

@@ -1,19 +1,19 @@
-"""Atomic: a file is there as a whole or not at all, one run at a time in a folder, no byte of others is lost.
+"""Atomic: files appear whole or not at all, one run works in a folder at a time, and no byte of others is lost.
 
 A writer fills a new file next to the target; only when everything is on the disk does it take the target's name.
-Whatever happens before (an error, Ctrl-C, a full disk), the target is as it was and nothing is left.
+Whatever happens before (an error, Ctrl-C, a full disk), the target stays as it was and nothing is left.
 
-Three things happen between a look at a live file, which other programs write to, and its replacement: a program appends
-to it, replaces it itself, or keeps it open and writes later. Against them stand, where the system has them:
+Between reading a live file, which other programs write to, and replacing it, a program may append to it, replace it
+itself, or keep it open and write later. Three means prevent a loss, where the system has them:
 
-- a read lease (Linux): it is refused while anybody has the file open for writing, and while it is held the system
-  lets everyone wait who opens it for writing;
-- an exchange of names (``renameat2``): what had the name until then stays in hand, is looked at again, and gets its
-  name back if it is not what was read;
-- appending (``O_APPEND``) with a look at where the bytes came to stand.
+- a read lease (Linux): it is refused while anybody has the file open for writing; while it is held, the system lets
+  everybody who opens the file for writing wait;
+- an exchange of names (``renameat2``): the file that had the name can still be looked at, and gets its name back if
+  it is not what was read;
+- appending (``O_APPEND``), followed by a check where the bytes were written.
 
-Without leases, open writers are looked for in ``/proc``, where only the user's own processes are seen; without that
-they cannot be known.
+Without leases, writers are looked for in ``/proc``, which shows only the user's own processes; without that, they
+cannot be found.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ PRIVATE_FILE_MODE = 0o600
 PRIVATE_FOLDER_MODE = 0o700
 TEMPORARY_START = ".compact-"
 TEMPORARY_END = ".tmp"
-# What a new file asks for; the umask takes away from it.
-DEFAULT_MODE = 0o666
+DEFAULT_MODE = 0o666  # of a new file, less the umask
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Existing(StrEnum):
-    """What to do with a file that has the name already."""
+    """What to do if a file of that name already exists."""
 
     REFUSE = "refuse"
     REPLACE = "replace"
@@ -63,10 +62,10 @@ def atomic_writer(
 ) -> Iterator[IO[bytes]]:
     """A file to write ``path`` with; it takes effect, durably, when the block ends without an exception.
 
-    Links are followed: the file they lead to is replaced, not the link. A replaced file's mode stays, and its
-    owner where the system allows; a new file has ``mode`` less the umask. ``take`` gives the complete file
-    (its first argument) the name (its second) in a way of its own. A device or a pipe is not replaced, but written
-    to. ``warn`` is called where the file is in place, and only its folder could not be brought to the disk.
+    Links are followed: the file that they lead to is replaced, not the link. A replaced file keeps its mode, and its
+    owner if the system allows it; a new file has ``mode`` less the umask. ``take`` replaces the step in which the
+    complete file (its first argument) takes the target's name (its second). A device or a pipe is not replaced, but
+    written to. ``warn`` is called if the file is in place, but its folder could not be synced.
 
     Raises `OutputError` with a next step for everything that the system refuses (disk full, no permission).
     """
@@ -87,14 +86,14 @@ def atomic_writer(
                 if replaced := _status(target):
                     now = os.fstat(file.fileno())
                     if (now.st_uid, now.st_gid) != (replaced.st_uid, replaced.st_gid):
-                        # Only root may give files away; for all others the new file is theirs, as with any editor.
+                        # Only root may change the owner; otherwise the file is the user's, as with any editor.
                         with contextlib.suppress(PermissionError):
                             os.fchown(file.fileno(), replaced.st_uid, replaced.st_gid)
                     os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
                 os.fsync(file.fileno())
                 if take:
                     with temporary.open("rb") as reader:
-                        # Still locked, but closed for writing: whoever looks for its writers finds others alone.
+                        # Still locked, but closed for writing, so that a search for writers finds only others.
                         with contextlib.suppress(OSError):
                             fcntl.flock(reader, fcntl.LOCK_SH)
                         file.close()
@@ -104,7 +103,7 @@ def atomic_writer(
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-        # The file has its name; what fails now takes nothing back.
+        # The file is in place; a failure from here on cannot undo that.
         try:
             sync_folder(target.parent)
         except OSError as error:
@@ -113,14 +112,14 @@ def atomic_writer(
 
 
 def write_private(path: Path, text: str) -> None:
-    """A file that only its owner may read, and a folder for it. Raises `OutputError`."""
+    """Write a file that only its owner may read, and make its folder. Raises `OutputError`."""
     make_folders(path.parent, PRIVATE_FOLDER_MODE)
     with atomic_writer(path, mode=PRIVATE_FILE_MODE) as file:
         file.write(text.encode("utf-8", "replace"))
 
 
 def is_special(path: str | Path) -> bool:
-    """Whether ``path`` is there but no regular file (``/dev/null``, a pipe): it is written to, not replaced."""
+    """Whether ``path`` exists and is neither a regular file nor a folder: a device or a pipe, never replaced."""
     with contextlib.suppress(OSError):
         mode = Path(path).stat().st_mode
         return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
@@ -128,37 +127,38 @@ def is_special(path: str | Path) -> bool:
 
 
 def temporary_name(folder: Path) -> Path:
-    """A name in ``folder`` that nobody else uses; hidden, so that no run over the tree takes it for an input."""
+    """A name in ``folder`` that nobody else uses; it is hidden, so that no run takes the file for an input."""
     return folder / f"{TEMPORARY_START}{os.urandom(8).hex()}{TEMPORARY_END}"
 
 
 def holds_temporaries(folder: Path) -> bool:
-    """Whether a file in a folder has such a name: of a run that goes on, or of one that was killed."""
+    """Whether a folder has a temporary file, of a run that goes on or of one that was killed."""
     with contextlib.suppress(OSError):
         return any(path.name.startswith(TEMPORARY_START) for path in folder.iterdir())
     return False
 
 
 def new_temporary(name: str, mode: int = PRIVATE_FILE_MODE, folder: int | None = None) -> int:
-    """A new file for writing, locked (flock) until its descriptor is closed: what is not locked was left behind.
+    """Open a new file for writing; returns its descriptor.
 
-    ``folder``: a descriptor that ``name`` is relative to.
+    The file is locked (flock) until the descriptor is closed: one that is not locked was left by a killed run.
+    ``folder`` is a descriptor that ``name`` is relative to.
     """
     import fcntl
 
     while True:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
-        # Where a file system has no locks, nothing is swept either.
+        # If the file system has no locks, `sweep` removes nothing either.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         if os.fstat(descriptor).st_nlink:
             return descriptor
-        # Swept between the two calls above.
+        # `sweep` removed it between the two calls above.
         os.close(descriptor)
 
 
 def followed(path: str | Path) -> Path:
-    """The file that a path leads to through links, absolute; the path itself where links run in a circle."""
+    """The absolute path of the file that a path leads to through links, or the path itself if the links form a loop."""
     try:
         return Path(path).resolve()
     except (RuntimeError, OSError):
@@ -176,7 +176,7 @@ def _take_name(temporary: Path, target: Path, existing: Existing) -> None:
         temporary.replace(target)
         return
     try:
-        # Unlike a look and then a rename, this also refuses a file that came into being just now.
+        # Unlike a check and then a rename, this also refuses a file that was created just now.
         os.link(temporary, target)
     except FileExistsError:
         raise already_there(str(target)) from None
@@ -187,12 +187,12 @@ def _take_name(temporary: Path, target: Path, existing: Existing) -> None:
 
 
 def already_there(path: str) -> OutputError:
-    """The refusal to overwrite."""
+    """The error for a file that must not be overwritten."""
     return OutputError("exists already", place=path, next_step="use -f to overwrite it, or another name")
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the file system can."""
+    """Make the names in a folder durable, if the file system can."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync_opened(descriptor)
@@ -205,13 +205,13 @@ def sync_opened(folder: int) -> None:
     try:
         os.fsync(folder)
     except OSError as error:
-        # Some file systems cannot fsync a folder; then there is nothing more to be done for durability.
+        # Some file systems cannot fsync a folder; nothing more can be done for durability then.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
             raise
 
 
 def make_folders(folder: Path, mode: int = 0o777) -> None:
-    """Make a folder and those above it, durably; what is there stays as it is. Raises `OutputError`."""
+    """Make a folder and those above it, durably; existing ones stay as they are. Raises `OutputError`."""
     missing = [item for item in (folder, *folder.parents) if not item.exists()]
     with system_errors(folder):
         for item in reversed(missing):
@@ -222,7 +222,7 @@ def make_folders(folder: Path, mode: int = 0o777) -> None:
 
 
 def output_error(error: OSError, path: str) -> OutputError:
-    """What went wrong with writing ``path``, in words, with what to do next."""
+    """The error for what went wrong with writing ``path``, in words, with the next step."""
     if error.errno in _FULL:
         return OutputError("the disk is full", place=path, next_step="free some space, then run again")
     if error.errno in _FORBIDDEN:
@@ -237,7 +237,7 @@ def output_error(error: OSError, path: str) -> OutputError:
 
 @contextlib.contextmanager
 def system_errors(path: str | Path) -> Iterator[None]:
-    """What the system refuses in the block is raised as `OutputError` about ``path``; a broken pipe as it is."""
+    """Raise an OSError of the block as `OutputError` about ``path``; BrokenPipeError is passed on."""
     try:
         yield
     except BrokenPipeError:
@@ -248,10 +248,10 @@ def system_errors(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock(root: str | Path) -> Iterator[None]:
-    """Hold the folder ``root`` for this process; it ends with the block, or with the process however it ends.
+    """Lock the folder ``root`` for this process, until the block or the process ends, in whatever way.
 
-    The folder itself is locked (flock), so that nothing is left in it. Raises `TryLater` if another run
-    holds it, `OutputError` if the folder is missing or its file system has no locks.
+    The folder itself is locked (flock), so that no lock file is left in it. Raises `TryLater` if another run has locked
+    it, `OutputError` if the folder is missing or its file system has no locks.
     """
     import fcntl
 
@@ -271,25 +271,23 @@ def lock(root: str | Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-# A file that has, or is to have, another's place: `.compact-RANDOM-HASH.swap`, by the start of the new file's hash.
+# A file that changes places with another: `.compact-RANDOM-HASH.swap`, with the first digits of the new file's hash.
 SWAP_END = ".swap"
 HASH_CHARS = 16
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
-# How often another program may replace the file while its own version is put back.
-_MOST_EXCHANGES = 100
-# How long a program that opened our file in the moment it had the name is waited for.
-_SETTLE_SECONDS = 1.0
+_MOST_EXCHANGES = 100  # attempts to put another program's version back, while that program goes on replacing it
+_SETTLE_SECONDS = 1.0  # the longest wait for a program that opened the new file while it had the name
 _ADVICE = "run again later, nothing was written"
 
 
 def check_no_writer(descriptor: int, path: str, *, quick: bool = False) -> None:
     """Raise `InUse` if the file, open for reading as ``descriptor``, is open for writing or locked anywhere.
 
-    Whoever is not seen (another user's process where there are no leases, another machine) is not known of.
-    ``quick``: for files that are most likely left as they are; without leases, nobody is looked for.
+    Some writers cannot be seen: other machines and, without leases, processes of other users. With ``quick``, for files
+    that will most likely not be changed, no search is made without leases.
     """
     _lock_shared(descriptor, path)
     with _leased(descriptor, path, quick=quick):
@@ -299,9 +297,9 @@ def check_no_writer(descriptor: int, path: str, *, quick: bool = False) -> None:
 def replace(temporary: Path, target: Path, *, old: int, look: Look, ready: Callable[[str, int], object]) -> None:
     """Let a complete file take the place of ``target``, which was read through the descriptor ``old``.
 
-    ``ready`` is called before, with SHA-256 and size of the new file. Raises `Changed` and `InUse` if other programs
-    write to the file, replace it or have it open for that: their file then has its name, with every byte that they
-    wrote. Raises `OSError` with the target as it was.
+    ``ready`` is called before that, with SHA-256 and size of the new file. Raises `Changed` or `InUse` if other
+    programs write to the file, replace it or have it open for writing: their file then has the name, with every byte
+    that they wrote. If it raises `OSError`, the target is as it was.
     """
     ours = Look.of(temporary.stat())
     with temporary.open("rb") as file:
@@ -324,22 +322,23 @@ def replace(temporary: Path, target: Path, *, old: int, look: Look, ready: Calla
             if _is(swap, ours):
                 swap.unlink()
         raise
-    # The original is in the archive; what cannot be removed now, the next run removes.
+    # The archive has the original; if the file cannot be removed now, the next run removes it.
     with contextlib.suppress(OSError):
         swap.unlink()
 
 
 def check_unchanged(path: str, look: Look) -> None:
-    """Raise `Changed` if the file is no longer what it was at ``look``."""
+    """Raise `Changed` if the file is no longer as it was at ``look``."""
     if not _is(Path(path), look):
         raise Changed("the file changed while it was read", place=path, next_step=_ADVICE)
 
 
 def append(path: str, data: bytes, look: Look) -> None:
-    """Write ``data`` after the file's last byte; durable on return.
+    """Append ``data`` to the file; durable on return.
 
-    Raises `Changed` if others wrote to the file since ``look``, `OutputError` if it cannot be written. Then the file
-    holds what it held, and all that others wrote, but nothing of ``data``; at the worst its beginning, at the end.
+    Raises `Changed` if others wrote to the file since ``look``, `OutputError` if it cannot be written. The file then
+    holds what it held and all that others wrote, but nothing of ``data``, or in the worst case its beginning at the
+    end.
     """
     with system_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -350,7 +349,7 @@ def append(path: str, data: bytes, look: Look) -> None:
         _write(descriptor, data, pieces)
         os.fsync(descriptor)
     except BaseException as error:
-        # Nothing of what was appended stays, if that can be done: what does, the next run finds in the archive.
+        # What was appended is removed again if possible; otherwise the next run finds the journal in the archive.
         with contextlib.suppress(OSError, CompactError):
             if pieces and _stands_at(look.size_bytes, pieces) and os.fstat(descriptor).st_size == pieces[-1][1]:
                 os.ftruncate(descriptor, look.size_bytes)
@@ -368,7 +367,7 @@ def append(path: str, data: bytes, look: Look) -> None:
 
 
 def append_late(path: Path, data: bytes) -> None:
-    """Append what another program wrote to the file that had this name before; durable on return. Raises OSError."""
+    """Append what another program wrote to the file that lost this name; durable on return. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         _write(descriptor, data, [])
@@ -378,7 +377,7 @@ def append_late(path: Path, data: bytes) -> None:
 
 
 def remove_pieces(path: str, pieces: list[tuple[int, int]]) -> None:
-    """Take these byte ranges out of the file, which other programs may write to. Raises as `replace`, and OSError."""
+    """Remove these byte ranges (start, stop) from a file that others may write to. Raises as `replace`, and OSError."""
     target = Path(path).resolve()
     with target.open("rb") as file:
         look = Look.of(os.fstat(file.fileno()))
@@ -391,7 +390,7 @@ def remove_pieces(path: str, pieces: list[tuple[int, int]]) -> None:
 
 
 def _writers(status: os.stat_result) -> list[str]:
-    """The processes that have the file open for writing, of those that this user may look at (Linux; else none)."""
+    """The processes of this user that have the file open for writing; none on systems without ``/proc``."""
     found: list[str] = []
     if Path("/proc/self/fdinfo").is_dir():
         for entry in os.scandir("/proc"):
@@ -424,16 +423,16 @@ def _has_open(process: str, status: os.stat_result) -> bool:
 
 @contextlib.contextmanager
 def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Callable[[], bool]]:
-    """The file without writers as long as the block lasts; the value is whether nobody tried meanwhile.
+    """Keep writers away from the file during the block; gives a function that returns whether nobody has tried so far.
 
-    Where there are no leases, only those are known who had it open before. Raises `InUse`.
+    Without leases, only programs that have the file open already are noticed. Raises `InUse`.
     """
     import fcntl
 
     is_held = is_refused = False
     if hasattr(fcntl, "F_SETLEASE"):
         try:
-            # Who wants to write is announced by a signal: one that is ignored unless it is asked for.
+            # The system announces a writer by a signal: SIGURG is ignored by default.
             fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             is_held = True
@@ -453,7 +452,7 @@ def _leased(descriptor: int, path: str, *, quick: bool = False) -> Iterator[Call
 
 
 def _lock_shared(descriptor: int, path: str) -> None:
-    """Hold the file (flock) until the descriptor is closed. Raises `InUse` if somebody has locked it."""
+    """Hold a shared lock (flock) until the descriptor is closed. Raises `InUse` if another program locked the file."""
     import fcntl
 
     try:
@@ -464,7 +463,7 @@ def _lock_shared(descriptor: int, path: str) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two files change names at once; False where that cannot be done. Raises `OSError`."""
+    """Exchange the names of two files in one step; returns False if the system cannot do that. Raises `OSError`."""
     import ctypes
 
     try:
@@ -480,17 +479,17 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 def _put_back(swap: Path, target: Path, ours: Look) -> None:
-    """The name back to the file that other programs wrote; what they wrote to ours meanwhile is appended to it."""
+    """Give the name back to the file that others wrote, and append what they wrote to the new file meanwhile."""
     for _ in range(_MOST_EXCHANGES):
         try:
             exchange(swap, target)
         except FileNotFoundError:
-            # Whoever removed the file meant the one that had the name before.
+            # A program removed the new file, and meant the one that had the name before; that still exists.
             swap.rename(target)
             return
         if swap.stat().st_ino == ours.inode:
             break
-    # Those who opened it for writing in the last moment are waited for, within reason.
+    # Wait, for a limited time, for programs that have just opened the new file for writing.
     deadline = time.monotonic() + _SETTLE_SECONDS
     while time.monotonic() < deadline:
         with swap.open("rb") as file, contextlib.suppress(InUse):
@@ -506,12 +505,12 @@ def _put_back(swap: Path, target: Path, ours: Look) -> None:
 
 
 def _replace_without_exchange(swap: Path, target: Path, *, old: int, look: Look, ours: Look) -> None:
-    """Replace, then look at the old file again. A program that itself replaces it in between would not be noticed."""
+    """Replace the target, then check the old file. A replacement by another program in between is not noticed."""
     check_unchanged(str(target), look)
     swap.replace(target)
     if Look.of(os.fstat(old)) == look:
         return
-    # It was written to in the last moment: its bytes get a name again, with what was appended to ours meanwhile.
+    # The old file was written to just before: it is restored, with what was appended to the new one.
     os.lseek(old, 0, os.SEEK_SET)
     temporary = temporary_name(target.parent)
     with os.fdopen(new_temporary(str(temporary), PRIVATE_FILE_MODE), "wb") as file:
@@ -534,7 +533,7 @@ def _is(path: Path, look: Look) -> bool:
 
 
 def _write(descriptor: int, data: bytes, pieces: list[tuple[int, int]]) -> None:
-    """Write everything; ``pieces`` gets where it came to stand: others may write in between."""
+    """Write everything; ``pieces`` gets the ranges (start, stop) where it stands: others may write in between."""
     while data:
         count = os.write(descriptor, data)
         stop = os.lseek(descriptor, 0, os.SEEK_CUR)
@@ -543,6 +542,6 @@ def _write(descriptor: int, data: bytes, pieces: list[tuple[int, int]]) -> None:
 
 
 def _stands_at(start: int, pieces: list[tuple[int, int]]) -> bool:
-    """Whether the pieces follow each other from ``start`` on."""
+    """Whether the pieces follow one another without a gap from ``start`` on."""
     starts = [start, *(stop for _, stop in pieces[:-1])]
     return [piece[0] for piece in pieces] == starts

@@ -1,14 +1,14 @@
-"""Index: a full-text index of an archive, in one SQLite file inside it, brought up to date whenever it is asked.
+"""Index: a full-text index of an archive, in one SQLite file inside it, brought up to date at each search.
 
-Only originals that it does not know are read; those that are gone drop out. It holds words and where they stand,
-no text: everything in it comes from the archive, and it may be deleted at any time. A damaged one is made anew.
-While it is open, the archive folder is locked (flock), and others who want the index wait.
+Only originals that are not in it are read; those that are gone are removed. It holds words and where they stand, but no
+text: everything in it comes from the archive, and it may be deleted at any time. A damaged one is made again. While it
+is open, the archive folder is locked (flock), and other searches wait.
 
 A text that many records hold (the same system prompt, the same session archived again) is indexed once. SQLite's
-tokenisers cut at blanks and punctuation, which Chinese and Japanese have not. Runs of such scripts are indexed as pairs
-of characters that overlap, and the last character alone: a word of two or more is then a phrase of pairs, a single
-character the beginning of one. (Its trigram tokeniser cannot find words of two characters, takes 2.2 times the text
-instead of 0.3, and is built 14 times as slowly.)
+tokenisers cut at blanks and punctuation, but Chinese and Japanese do not separate words. Runs of such scripts are
+indexed as overlapping pairs of characters, and the last character alone: a word of two or more characters is then a
+phrase of pairs, a single character the beginning of a pair. (SQLite's trigram tokeniser cannot find words of two
+characters, takes 2.2 times the size of the text instead of 0.3, and is built 14 times as slowly.)
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ from compactor_cli.read.sources import cache_folder
 
 if TYPE_CHECKING:
     import sqlite3
-# Porter's stems find "migrations" by "migration"; marks belong to the letters before them, as in Thai.
+# Porter's stems find "migrations" by "migration". Marks (Mn, Mc) count as letters, as scripts like Thai need it.
 _TOKENIZE = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
 _DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 DENSE_RUN = re.compile(f"[{_DENSE}]+")
-# Above this, a number of a timestamp is in milliseconds.
-_MOST_SECONDS = 100_000_000_000
+_MOST_SECONDS = 100_000_000_000  # a larger number as a timestamp is in milliseconds
 _TABLES = (
     "CREATE TABLE shards (name TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) WITHOUT ROWID",
     """CREATE TABLE originals (
@@ -62,42 +61,42 @@ _TABLES = (
     ) WITHOUT ROWID""",
 )
 _VERSION = 1
-# The database, its log, the log's index and the journal of another mode.
+# Of the names of SQLite's files: the database, its log, the log's index, and the journal of another mode.
 _ENDS = ("", "-wal", "-shm", "-journal")
 _BATCH_CHARS = 16_000_000
-# A folder's time shows changes since only if it is older than the coarsest clock of a file system.
+# A folder's time reveals later changes only if it is older than the coarsest tick of a file system's clock.
 _SETTLED_NS = 2_000_000_000
-# Not damage: busy, no permission, full, cannot be opened, and the like (primary codes of SQLite).
+# SQLite's primary error codes that are no sign of damage: busy, no permission, full, cannot be opened, and the like.
 _NO_DAMAGE = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
-# A damaged file may also answer with values of any type.
+# What code raises that reads values from a damaged file, which may be of any type.
 ODD_VALUES = (TypeError, ValueError, AttributeError, OverflowError)
-# Called with how many more originals are indexed.
+# Called with the number of originals that were indexed since the last call.
 Advance = Callable[[int], object]
 
 
 def text_of(message: Message) -> str:
-    """Words, calls with their arguments and results; no thinking."""
+    """The text of a message, its calls with their arguments, and its results, but no thinking."""
     parts = (part for part in message.parts if isinstance(part, Text | ToolCall | ToolResult))
     texts = (call_text(part) if isinstance(part, ToolCall) else part.text for part in parts)
     return "\n".join(filter(None, texts))
 
 
 def searched_text(message: Message) -> str:
-    """What `text_of` gives, the thinking, and results that the client sends no more."""
+    """The thinking, then what `text_of` returns, then results that the client no longer sends."""
     thoughts = (part.text for part in message.parts if isinstance(part, Thinking))
     pruned = (part.pruned for part in message.parts if isinstance(part, ToolResult))
     return "\n".join(filter(None, (*thoughts, text_of(message), *pruned)))
 
 
 def tools_of(message: Message, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The tools that this message calls or answers for, each once; ``names``: the tool by the id of its call."""
+    """The tools that the message calls or has results of, each once; ``names`` are those of tools by the call's id."""
     called = (call.name for call in message.calls)
     answered = (result.name or names.get(result.id, "") for result in message.results)
     return tuple(dict.fromkeys(name for name in (*called, *answered) if name))
 
 
 def passages(text: str, most_chars: int) -> Sequence[str]:
-    """The text in pieces of at most ``most_chars``, cut between lines where it can be; joined, they are the text."""
+    """The text in pieces of at most ``most_chars``, cut between lines if possible; joined, they are the text."""
     pieces: list[str] = []
     room = 0
     for line in text.splitlines(keepends=True):
@@ -117,13 +116,13 @@ class _Original:
 
     sha256: str
     path: Path
-    sidecar: Path | None
-    look: str  # changes when its list of transcripts does
-    archived: int
+    sidecar: Path | None  # the list of its transcripts; None: it is one transcript
+    look: str  # size and time of the sidecar: changes when the list does; empty without one
+    archived: int  # Unix seconds
 
 
 def create_words(database: sqlite3.Connection) -> None:
-    """Make the full-text table ``words``, which keeps no text. Raises UsageError where this Python's SQLite cannot."""
+    """Make the full-text table ``words``, which stores no text. Raises UsageError if SQLite has no full-text search."""
     import sqlite3
 
     try:
@@ -141,7 +140,7 @@ def add_words(database: sqlite3.Connection, number: int, text: str) -> None:
 
 
 def spaced(text: str) -> str:
-    """The text as it is indexed: runs of scripts without spaces as pairs; nothing that UTF-8 has no bytes for."""
+    """The text as it is indexed: runs of scripts without spaces as pairs, and lone surrogates replaced."""
     if text.isascii():
         return text
 
@@ -153,7 +152,10 @@ def spaced(text: str) -> str:
 
 
 def _add_original(database: sqlite3.Connection, original: _Original, source: str, archived: int) -> int:
-    """Index what was compacted of an original; the characters indexed. One that cannot be read is noted as such."""
+    """Index the compacted transcripts of an original; returns the number of characters indexed.
+
+    An original that cannot be read gets an entry with the reason.
+    """
     row = (original.sha256, original.look, source, archived, "")
     insert = "INSERT INTO originals(sha256, look, source, archived, trouble) VALUES (?, ?, ?, ?, ?)"
     number = database.execute(insert, row).lastrowid
@@ -177,7 +179,7 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
     names = tool_names(transcript.messages)
     size_chars = 0
     for i, message in enumerate(transcript.messages):
-        # What a summary written by compact holds is in the archive in its own words.
+        # The archive has the records that a summary by compact was made from, so that it is not indexed.
         is_own = message.summary is not None and message.summary.origin == "compact"
         text = "" if message.is_meta or is_own else searched_text(message)
         if not text.strip():
@@ -198,7 +200,7 @@ def _add_transcript(database: sqlite3.Connection, original: int, transcript: Tra
 
 
 def unix_seconds(timestamp: str) -> int | None:
-    """A time as clients write it (ISO 8601, seconds or milliseconds since 1970); None: it is not a time."""
+    """A timestamp as clients write it (ISO 8601, or seconds or milliseconds since 1970) in seconds; None for others."""
     with suppress(ValueError, OverflowError):
         number = float(timestamp)
         return int(number / 1_000 if number > _MOST_SECONDS else number)
@@ -209,7 +211,7 @@ def unix_seconds(timestamp: str) -> int | None:
 
 
 def index_file(archive: Path) -> Path:
-    """Inside the archive; in ``$XDG_CACHE_HOME/compact/index`` where nothing may be written there."""
+    """The path of the index: inside the archive, or in ``$XDG_CACHE_HOME/compact/index`` if that is read-only."""
     if os.access(archive, os.W_OK):
         return archive / INDEX
     name = hashlib.sha256(os.fsencode(archive.resolve())).hexdigest()[:16]
@@ -220,10 +222,10 @@ def index_file(archive: Path) -> Path:
 def opened(
     archive: Path, *, rebuild: bool = False, advance: Advance = lambda count: None
 ) -> Iterator[sqlite3.Connection]:
-    """The index of an archive, up to date; ``rebuild``: made anew from the archive.
+    """The index of an archive, up to date; with ``rebuild``, it is made again from the archive.
 
-    Raises `Unreadable` if there is no such folder, `OutputError` where the index cannot be written, UsageError where
-    SQLite has no full-text search; `sqlite3.DatabaseError` of the caller's own statements is let through.
+    Raises `Unreadable` if there is no such folder, `OutputError` if the index cannot be written, UsageError if SQLite
+    has no full-text search; `sqlite3.DatabaseError` from the caller's own statements is passed on.
     """
     import fcntl
 
@@ -233,7 +235,7 @@ def opened(
         except OSError as error:
             advice = "name it with --archive-dir"
             raise Unreadable("no such archive folder", place=str(archive), next_step=advice) from error
-        # Others wait. Where a file system has no locks, SQLite's own are all there is.
+        # Other searches wait here. If the file system has no locks, only SQLite's own apply.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         sweep(archive)
@@ -250,12 +252,12 @@ def opened(
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether the index itself is broken, so that making it anew helps."""
+    """Whether the index itself is damaged, so that it helps to make it again."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
 
 
 def _current(archive: Path, file: Path, advance: Advance, *, is_new: bool) -> sqlite3.Connection | None:
-    """The index up to date; None: it is damaged, of another version, or mostly of originals that are gone."""
+    """The index, up to date; None if it is damaged, of another version, or mostly about originals that are gone."""
     import sqlite3
 
     with contextlib.ExitStack() as stack:
@@ -281,17 +283,17 @@ def _connected(file: Path) -> sqlite3.Connection:
 
     make_folders(file.parent, PRIVATE_FOLDER_MODE)
     try:
-        # SQLite opens these by their names: none of them may lead elsewhere.
+        # SQLite opens these files by name, so that none of them may be a link.
         for path in (file.with_name(file.name + end) for end in _ENDS):
             with contextlib.suppress(FileNotFoundError):
                 check_plain(path.lstat(), path, is_written=True)
-        # It gives its log files the mode of the database.
+        # SQLite gives its log files the mode of the database.
         os.close(open_inside(file.parent, file.name, os.O_RDWR | os.O_CREAT))
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", place=str(file)) from error
     database = sqlite3.connect(file, isolation_level=None)
     try:
-        # The file may come with the tree it lies in: nothing in it is to run.
+        # The file may have come with somebody else's tree: no code in its schema may run.
         database.execute("PRAGMA trusted_schema = OFF")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
@@ -304,7 +306,7 @@ def _connected(file: Path) -> sqlite3.Connection:
                 create_words(database)
                 for table in _TABLES:
                     database.execute(table)
-                # Of what is indexed at once, this much is sorted in memory: a fifth faster than the default of 1 MB.
+                # The memory for sorting new entries: a fifth faster than with the default of 1 MB.
                 database.execute("INSERT INTO words(words, rank) VALUES ('hashsize', ?)", (16 << 20,))
                 database.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
@@ -314,7 +316,7 @@ def _connected(file: Path) -> sqlite3.Connection:
 
 
 def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bool:
-    """Index what is new, forget what is gone; whether the index is still mostly of what is there."""
+    """Index what is new and remove what is gone; returns whether at least half of the texts are still in use."""
     read = dict(database.execute("SELECT name, mtime_ns FROM shards"))
     with os.scandir(archive) as entries:
         folders = (entry for entry in entries if len(entry.name) == 2 and is_hex(entry.name))
@@ -331,7 +333,7 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
         gone += changed
         new += [item for sha256, item in present.items() if sha256 not in known or sha256 in changed]
     if gone:
-        # Their words stay in the full-text table, where nothing leads to them.
+        # Their words stay in the full-text table, but no record refers to them.
         among = "(SELECT id FROM originals WHERE sha256 = ?)"
         transcripts = f"(SELECT id FROM transcripts WHERE original IN {among})"  # noqa: S608 -- constants
         with _transaction(database):
@@ -354,7 +356,7 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
 
 
 def _stored(shard: Path) -> Iterator[_Original]:
-    """The originals in a folder, in the order of their hashes."""
+    """The originals in a folder of the archive, in the order of their hashes."""
     if shard.is_symlink() or not shard.is_dir():
         return
     with os.scandir(shard) as entries:
@@ -369,10 +371,10 @@ def _stored(shard: Path) -> Iterator[_Original]:
 
 
 def _add(database: sqlite3.Connection, archive: Path, new: list[_Original], advance: Advance) -> None:
-    """Index these originals, in batches that are each whole or not there."""
+    """Index these originals in batches, each in one transaction."""
     listed: dict[str, tuple[str, int | None]] = {}
     if new:
-        # By the newest entries of the manifest.
+        # Of several entries of the manifest for an original, the newest is used.
         with suppress(OSError):
             entries = [entry for _, entry in store.read_entries(archive) if entry]
             listed = {entry.sha256: (entry.source, unix_seconds(entry.compacted_at)) for entry in entries}

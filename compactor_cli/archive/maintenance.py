@@ -1,16 +1,16 @@
-"""Maintenance: an archive verified, old originals taken out, and what killed runs left behind finished or removed.
+"""Maintenance: verify an archive, remove old originals, and finish or remove what killed runs left.
 
-No original is taken out that a compacted file still depends on. A session that is archived again and again while it
-grows takes the room of one: an earlier state that the bytes of a later one begin with is listed as a transcript inside
-that, by its own hash, and its own file is taken out; it is restored, expanded and verified as before.
+No original is removed that a compacted file still depends on. A session that is archived again and again while it grows
+takes the space of one: an earlier state, with whose bytes a later one begins, is listed as a transcript inside the
+later one, under its own hash, and its own file is removed; it can be restored, expanded and verified as before.
 
-- **Journal**: what is being appended to a file, kept in the archive until it is done. A run that is killed while it
-  writes leaves the beginning of its records at the end of a session, where the next line of the agent would be glued
-  to them. The next run finds the journal and finishes what was begun.
-- **Leftovers**: a run holds its temporary files locked (flock). One that nobody holds was left behind. A draft
+- **Journal**: what is being appended to a file, kept in the archive until that is done. A run that is killed while it
+  writes leaves the beginning of its records at the end of a session, and the agent's next line would be joined
+  to them. The next run finds the journal and finishes the append.
+- **Leftovers**: a run holds its temporary files locked (flock). One that nobody holds was left by a killed run. A draft
   (``.tmp``) is removed. A ``.swap`` file is either the new file that did not get its place, or the one that lost it:
-  the first is known by its hash, which is part of its name, the second is removed if the archive holds its bytes. What
-  another program wrote to it in the last moment is first appended to the file that has the name now.
+  the first is recognised by its hash, which is part of its name, the second is removed if the archive holds its bytes.
+  What another program wrote to it late is first appended to the file that has the name now.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _COPY = "look for another copy of the archive"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was checked and what is wrong; everything can be restored where nothing is."""
+    """What was checked and what is wrong; without problems, everything can be restored."""
 
-    originals: int
-    size_bytes: int
-    transcripts: int
-    states: int
+    originals: int  # how many
+    size_bytes: int  # of all originals, unpacked
+    transcripts: int  # how many are listed inside originals
+    states: int  # how many tables of digests are stored
     problems: tuple[InputError, ...] = ()
-    leftovers: tuple[Path, ...] = ()  # what killed runs left in the archive folder and, of ``.transcripts``, next to it
+    leftovers: tuple[Path, ...] = ()  # of killed runs, in the folder and, if it is ``.transcripts``, in the one above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checked:
-    """One stored file: its unpacked size, and what is wrong with it."""
+    """The check of one stored original."""
 
-    size_bytes: int = 0
-    transcripts: int = 0
+    size_bytes: int = 0  # unpacked
+    transcripts: int = 0  # listed inside it
     problems: tuple[InputError, ...] = ()
 
 
@@ -70,7 +70,7 @@ def verify(folder: str | Path) -> Verification:
         raise Unreadable("no such archive folder", place=str(root), next_step="name it with --archive-dir")
     with opened_folder(root):  # raises for one that is not the user's own
         pass
-    # Read first: what a run adds meanwhile is stored before it is listed, and so is no longer missing.
+    # Read first: a run stores an original before it lists it, so that no entry read here lacks its file.
     entries = tuple(store.read_entries(root))
     checked = {path: _original(root, sha256, path) for sha256, path in store.stored_blobs(root)}
     states = sorted((root / store.STATE_FOLDER).glob("*.zst"))
@@ -128,9 +128,9 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
 
 
 def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
-    """The size and the SHA-256 of the pieces together, and those of the parts that do not have their hash.
+    """The size and the SHA-256 of all pieces, and the parts whose bytes do not have the part's hash.
 
-    ``parts`` ascend by offset; one that lies beyond the end is wrong.
+    ``parts`` are in the order of their offsets; one that reaches beyond the end is among the wrong ones.
     """
     whole = hashlib.sha256()
     size_bytes = 0
@@ -155,15 +155,14 @@ def _damaged(path: Path, what: str) -> InputError:
 
 
 def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, str]]:
-    """The originals last compacted before this moment (UTC, ISO 8601), the oldest first, each once; with the file that
-    still uses it (empty: none that is known).
+    """The originals last compacted before a moment (UTC, ISO 8601), oldest first, each with a path that still uses it.
 
-    One is in use where the file it was archived from, or an original that is in use, has a summary that names it, or is
-    what its compaction wrote, whatever came after that.
+    The path is empty if no user is known. An original is in use if one of the archived paths, or another original that
+    is in use, has a summary that names it, or begins with what the compaction of the original wrote.
     """
     items = sorted(listed(archives), key=lambda item: item.entry.compacted_at)
     newest = {(item.archive, item.entry.sha256): item for item in items}
-    # An original by the start of its hash, and by those of the transcripts inside it.
+    # Originals by the start of their hash, and by those of the transcripts inside them.
     by_name: dict[str, str] = {}
     for archive, sha256 in newest:
         by_name[sha256[:SHOWN_HASH_CHARS]] = sha256
@@ -171,7 +170,7 @@ def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, s
             for part in _parts(archive, sha256):
                 by_name[part.sha256[:SHOWN_HASH_CHARS]] = sha256
     paths = {sha256: item.path for (_, sha256), item in newest.items()}
-    # Of a compaction without a summary the manifest alone knows what it replaced.
+    # What a compaction without a summary replaced is only in the manifest.
     replaced: dict[str, set[str]] = {}
     sizes: dict[str, set[int]] = {}
     for entry in (item.entry for item in items):
@@ -196,14 +195,14 @@ def old_originals(archives: Sequence[Path], before: str) -> list[tuple[Listed, s
 
 
 def _beginnings(path: str, sizes: Iterable[int]) -> Iterable[str]:
-    """The SHA-256 of the beginnings of a file of these sizes; none where it cannot be read."""
+    """The SHA-256 of the first bytes of a file, for each of these sizes; nothing if it cannot be read."""
     with suppress(OSError), Path(path).open("rb") as file:
         return prefix_hashes(file.fileno(), sizes).values()
     return ()
 
 
 def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
-    """Take originals out of their archives, the manifest first, and the index. Raises `OutputError`, `Unreadable`."""
+    """Remove originals: from the manifest, from the archive, then the index. Raises `OutputError`, `Unreadable`."""
     import fcntl
 
     by_archive: dict[Path, set[str]] = {}
@@ -211,7 +210,7 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
         by_archive.setdefault(item.archive, set()).add(item.entry.sha256)
     for archive, hashes in by_archive.items():
         with system_errors(archive):
-            # Under the lock by which others add to it, and where it lies: who waits for the lock has this file open.
+            # Under the lock that `append_entry` takes, and in place: those who wait for the lock have this file open.
             with os.fdopen(store.open_inside(archive, MANIFEST, os.O_RDWR), "r+b") as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX)
                 lines = [(store.parse_entry(line), line) for line in file]
@@ -226,31 +225,31 @@ def remove(items: Iterable[Listed], *, with_index: bool = True) -> None:
                         for name in os.listdir(folder):  # noqa: PTH208 -- of a descriptor
                             if name.startswith(f"{sha256}."):
                                 os.unlink(name, dir_fd=folder)
-                    # Where the folder is empty now.
+                    # Fails unless the folder is empty now.
                     with suppress(OSError):
                         os.rmdir(sha256[:2], dir_fd=root)
-                # May be deleted at any time; the next search makes it anew, without the words of what is gone.
+                # The next search makes the index again, without the words of what is gone.
                 with suppress(FileNotFoundError):
                     if with_index:
                         os.unlink(store.INDEX, dir_fd=root)
 
 
 def _parts(archive: Path, sha256: str) -> Iterator[Part]:
-    """The transcripts inside an original that holds several. Raises `Unreadable`."""
+    """The transcripts listed inside an original; none if it has no list. Raises `Unreadable`."""
     sidecar = archive / store.stored_name(sha256, SIDECAR_ENDING)
     if sidecar.exists():
         yield from store.read_parts(sidecar)
 
 
 def store_session(archive: Archive, transcript: Transcript, source: str) -> None:
-    """Store a session as it is now, read from ``source``; what it grew from is found inside it from then on.
+    """Store a session as it is now, read from ``source``; its earlier states are then found inside it.
 
-    Durable on return: the earlier states are taken out after it. Raises `OutputError`, `Unreadable`.
+    It is durable before the files of the earlier states are removed. Raises `OutputError`, `Unreadable`.
     """
     data = transcript.source()
     earlier: list[ManifestEntry] = []
     if source:
-        # Those that were only ever archived from here, and that the session goes on from.
+        # Earlier states were only ever archived from this path, and the session begins with their bytes.
         entries = [entry for _, entry in store.read_entries(archive.folder) if entry]
         others = {entry.sha256 for entry in entries if entry.source != source or entry.written_sha256}
         own = {entry.sha256: entry for entry in entries if entry.sha256 not in others and entry.bytes < len(data)}
@@ -263,7 +262,7 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
     with archive.writer() as writer:
         writer(data)
         if earlier:
-            # Their bytes, and the transcripts in them, lie at the same places in what grew from them.
+            # The bytes of an earlier state, and the transcripts in it, have the same offsets in the new one.
             parts = [Part(sha256=writer.content.sha256, offset=0, length=len(data))]
             for entry in earlier:
                 parts += _parts(archive.folder, entry.sha256)
@@ -277,21 +276,22 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
 
 JOURNAL_START = "append-"
 _NAME_CHARS = 16
-# A summary and its boundary have some KB.
-_MOST_JOURNAL_BYTES = 256 << 20
+_MOST_JOURNAL_BYTES = 256 << 20  # a larger journal is not compact's: what is appended has some KB
+# `.compact-0123456789abcdef.tmp`, `.compact-0123456789abcdef-fedcba9876543210.swap`
 _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
 @contextmanager
 def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iterator[None]:
-    """While the block appends ``data`` to the file at ``path``, which holds ``original``, the archive knows of it.
+    """Keep a journal in the archive while the block appends ``data`` to the file at ``path``, which holds ``original``.
 
-    It is durable before the block begins, and stays only if the process dies. Raises `OutputError`, `Unreadable`.
+    The journal is durable before the block begins, and stays only if the process dies. Raises `OutputError`,
+    `Unreadable`.
     """
     name = _journal_name(path)
     try:
-        # Whoever makes a tree with a journal in it may know path and bytes of the file that goes with it, but not the
-        # number it gets where the tree is unpacked: such a journal is not believed.
+        # The inode guards against a forged journal in a tree made by somebody else, who may know path and bytes of the
+        # file in that tree, but not the number that it gets when the tree is unpacked.
         head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
     except OSError as error:
         raise unreadable(error, path) from error
@@ -305,10 +305,10 @@ def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iter
 
 
 def finish_append(path: str, archive: Path) -> bool:
-    """Finish what a killed run began to append to this file; whether there was anything of that kind.
+    """Finish what a killed run began to append to this file; returns whether there was a journal for it.
 
-    If its beginning is at the end of the file, the rest is appended. If others wrote after it, it is taken out:
-    what they wrote is then in lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
+    If the file ends with the beginning of the data, the rest is appended. If others wrote after that beginning, it is
+    removed, so that what they wrote is on lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
     `OutputError`, `Unreadable`.
     """
     name = _journal_name(path)
@@ -339,9 +339,9 @@ def finish_append(path: str, archive: Path) -> bool:
 
 
 def _torn(added: bytes, data: bytes) -> int:
-    """How many of the first bytes are the beginning of ``data``, torn, with the record of another program after it.
+    """How many of the first bytes of ``added`` are a torn beginning of ``data`` that another program's record follows.
 
-    Only where the line that the two share is not JSON, and what comes after the torn part is.
+    It is 0 unless the line that holds both is not JSON, and the part of it after the torn beginning is.
     """
     shared = next((at for at, pair in enumerate(zip(added, data, strict=False)) if pair[0] != pair[1]), 0)
     for at in range(shared, 0, -1):
@@ -362,7 +362,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _journal_name(path: str) -> str:
-    """One journal for each file."""
+    """The name of the journal for a file, made from the hash of its path."""
     return JOURNAL_START + hashlib.sha256(os.fsencode(followed(path))).hexdigest()[:_NAME_CHARS]
 
 
@@ -372,7 +372,7 @@ def _remove_journal(archive: Path, name: str) -> None:
 
 
 def find_leftovers(folder: Path) -> Iterator[Path]:
-    """The files in a folder that were left behind by runs which have ended."""
+    """The temporary files in a folder that belong to runs that have ended."""
     for path in _named(folder):
         with _held(path) as descriptor:
             if descriptor is not None:
@@ -380,7 +380,7 @@ def find_leftovers(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path, archives: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Remove what killed runs left in a folder; what cannot be removed without a loss of bytes is returned."""
+    """Remove what killed runs left in a folder; returns the files that cannot be removed without a loss of bytes."""
     kept = []
     for path in _named(folder):
         with suppress(OSError), _held(path) as descriptor:
@@ -394,7 +394,7 @@ def sweep(folder: Path, archives: Iterable[Path] = ()) -> tuple[Path, ...]:
 
 
 def clear(folders: Iterable[Path], archives: Iterable[Path], warn: Callable[[str], object]) -> None:
-    """`sweep` the folders and the archives; ``warn`` of what has to stay."""
+    """`sweep` the folders and the archives, and ``warn`` of each file that has to stay."""
     archives = tuple(archives)
     for folder in (*folders, *archives):
         for path in sweep(folder, archives):
@@ -410,7 +410,7 @@ def _named(folder: Path) -> list[Path]:
 
 @contextmanager
 def _held(path: Path) -> Iterator[int | None]:
-    """The file, held; None if a process has it, if it is gone, or if it is not a file of this user's."""
+    """A descriptor of the file, locked; None if a process holds it, if it is gone, or if it is not this user's."""
     import fcntl
 
     try:
@@ -431,7 +431,7 @@ def _held(path: Path) -> Iterator[int | None]:
 
 
 def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
-    """Whether a leftover may go; what another program appended to it has found its place then."""
+    """Whether a leftover can be removed. What another program appended to it is first moved to the present file."""
     found = _LEFTOVER.fullmatch(path.name)
     if not found or not found[1]:
         return True
@@ -444,7 +444,7 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
             entries = {entry for _, entry in store.read_entries(archive) if entry and 0 <= entry.bytes <= size_bytes}
         hashes = prefix_hashes(descriptor, [entry.bytes for entry in entries])
         for entry in sorted(entries, key=lambda entry: entry.bytes, reverse=True):
-            # The original that the file begins with, the longest first.
+            # Look for the archived original that the file begins with, the longest first.
             if hashes.get(entry.bytes) == entry.sha256 and holds(archive, entry):
                 late = os.pread(descriptor, size_bytes - entry.bytes, entry.bytes)
                 if entry.bytes == size_bytes or (late and _appended(path.parent, entry, late)):
@@ -453,7 +453,10 @@ def _is_needless(path: Path, descriptor: int, archives: Iterable[Path]) -> bool:
 
 
 def _appended(folder: Path, entry: ManifestEntry, late: bytes) -> bool:
-    """Append what came late to the file that has the original's name, in this folder alone."""
+    """Append what was written late to the file of the original's name in this folder; returns whether it has it now.
+
+    The file must begin with what the compaction wrote.
+    """
     name = Path(store.source_path(entry.source)).name
     with suppress(OSError):
         with (folder / name).open("rb") as file:

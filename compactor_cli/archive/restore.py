@@ -1,11 +1,11 @@
-"""Restore: what an archive holds, found by a hash, a file or a record's name, read as it was, and put back.
+"""Restore: find what an archive holds by a hash, a file or a record's id, read it as it was, and put it back.
 
-The archives of this user are listed in the state folder, a path a line. The list is only a help to find them: what it
-names and is gone is left out, and an archive that it does not name is found by its folder as before.
+The archives of this user are listed in the state folder, one path per line. The list only helps to find them: an
+archive in it that is gone is left out, and one that is not in it is found by its folder.
 
-An original is put back in the place of the file that a compaction wrote where nothing else would be lost. What is
-believed is bytes alone: the file must be, by its hash, exactly what a compaction wrote there, and the archive must hold
-the original, with the hash that it is known by. A line in a manifest only names the place.
+An original is put back in place of the file that a compaction wrote only if nothing else is lost. Only bytes are
+trusted: the file must be, by its hash, exactly what a compaction wrote there, and the archive must hold the original
+with its known hash. A line in a manifest only names the place.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ from compactor_cli.read.streams import (
 )
 
 MIN_PREFIX_CHARS = 8
-_SHOWN = 5
-# The marker line of a summary, in any format: it is ASCII, and JSON leaves it as it is.
+_SHOWN = 5  # names in an error message, at most
+# The beginning of a summary's marker line, in any format: it is ASCII, which JSON leaves as it is.
 _MARKER = re.compile(rb"\[compact/1 transcript=([0-9a-f]{16}) ")
-_MARKER_BYTES = 64
+_MARKER_BYTES = 64  # more than `_MARKER` matches: kept from one piece for the next
 _MARKER_LINE = re.compile(r"\[compact/1 [^\]]*\]")
 _FORMS = "write HASH:12, HASH:4-9, HASH and then [12], or a summary's marker line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundOriginal:
-    """What can be restored: a stored file, or a part of it as in `Part`."""
+    """What can be restored: a stored original, or a part of it (see `Part`)."""
 
-    sha256: str
-    path: Path
-    offset: int = 0  # in the unpacked file
-    length: int = -1  # in bytes; -1: all
-    on_invalid: OnInvalid = OnInvalid.KEEP
+    sha256: str  # of what is restored
+    path: Path  # the stored file
+    offset: int = 0  # in bytes of the unpacked file
+    length: int = -1  # in bytes; -1: the whole file
+    on_invalid: OnInvalid = OnInvalid.KEEP  # DROP: offsets count without the lines that are not JSON
 
 
 def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
-    """The one original, else the one transcript inside an original, whose SHA-256 begins with ``prefix``.
+    """The one original whose SHA-256 begins with ``prefix``, or else the one transcript inside an original.
 
-    Raises `UsageError` for too few hex digits, `InputError` if there is none, or more than one.
+    Raises `UsageError` for too few hexadecimal digits, `InputError` if there is none or more than one.
     """
     prefix = prefix.lower()
     if len(prefix) < MIN_PREFIX_CHARS or not store.is_hex(prefix):
@@ -101,8 +101,8 @@ def find(folders: Iterable[str | Path], prefix: str) -> FoundOriginal:
 def restored(found: FoundOriginal) -> Iterator[bytes]:
     """The bytes, in pieces.
 
-    Raises `Unreadable` if they are damaged: at the end, when the hash is known, so let what is made of them take
-    effect only then wherever that matters.
+    Raises `Unreadable` if they are damaged, but only at the end, when the hash is known: what is made of them should
+    take effect only then.
     """
     digest, at = hashlib.sha256(), 0
     stop = found.offset + found.length if found.length >= 0 else sys.maxsize
@@ -120,7 +120,7 @@ def restored(found: FoundOriginal) -> Iterator[bytes]:
 
 
 def restore(found: FoundOriginal, file: IO[bytes]) -> int:
-    """Write the bytes to ``file``; their number. Raises as `restored`."""
+    """Write the bytes to ``file``; returns how many. Raises as `restored`."""
     count = 0
     for piece in restored(found):
         file.write(piece)
@@ -134,8 +134,10 @@ def restore_to(
     existing: Existing = Existing.REFUSE,
     warn: Callable[[str], object] = lambda text: None,
 ) -> int:
-    """`restore` to a file, packed as its name says; it is there only if the bytes are undamaged, and the user's alone
-    where it is new."""
+    """`restore` to a file, compressed as its name says; returns the number of bytes.
+
+    The file is written only if the bytes are undamaged; a new one is readable by the user alone.
+    """
     writer = atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn)
     with writer as file, packing(file, compression_named(str(path))) as packer:
         return restore(found, packer)
@@ -143,7 +145,7 @@ def restore_to(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A line of the manifest of one of several archives."""
+    """An entry of the manifest of one of several archives."""
 
     archive: Path
     entry: ManifestEntry
@@ -155,17 +157,17 @@ class Listed:
 
     @property
     def stored_bytes(self) -> int:
-        """What the stored file takes; 0 where it is gone."""
+        """The size of the stored file; 0 if it is gone."""
         return self.path.stat().st_size if self.path.exists() else 0
 
 
 def list_file() -> Path:
-    """The list of archives: below ``$XDG_STATE_HOME``."""
+    """The path of the list of archives, below ``$XDG_STATE_HOME``."""
     return state_folder() / "archives"
 
 
 def remember(archive: Path) -> None:
-    """Add an archive to the list, if it is not in it. Where the list cannot be written, nothing happens."""
+    """Add an archive to the list unless it is in it. If the list cannot be written, nothing happens."""
     line = os.fsencode(archive.absolute())
     if b"\n" in line:
         return
@@ -182,7 +184,7 @@ def remember(archive: Path) -> None:
 
 
 def known_archives() -> tuple[Path, ...]:
-    """The archives in the list that are there, each once, and the one in the data folder."""
+    """The archives in the list, then the one in the data folder: those that exist, each once."""
     try:
         lines = list_file().read_bytes().split(b"\n")
     except OSError:
@@ -192,7 +194,7 @@ def known_archives() -> tuple[Path, ...]:
 
 
 def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """The folders that are there, in their order, each once however it is named."""
+    """The folders that exist, in their order, each once even if it has several names."""
     found: dict[str, Path] = {}
     for folder in folders:
         if is_folder(folder):
@@ -201,17 +203,21 @@ def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def listed(archives: Iterable[Path]) -> Iterator[Listed]:
-    """What the manifests of these archives name. One that cannot be read is left out."""
+    """The entries of the manifests of these archives. A manifest that cannot be read is left out."""
     for archive in archives:
         with suppress(OSError, CompactError):
             yield from (Listed(archive=archive, entry=entry) for _, entry in store.read_entries(archive) if entry)
 
 
 def original_of(path: str, archives: Iterable[Path]) -> FoundOriginal:
-    """What the compaction replaced that wrote this file; else what `undo` put back in its place; else what was archived
-    when this path was last compacted in its place, or at all; else the whole of what its newest summary was made from.
+    """The original of a file, by the first of these that the archives know:
 
-    Raises `InputError` if these archives do not know, and for a file that was joined from several compacted ones.
+    - what was replaced by the compaction that wrote the file;
+    - an archived original with which the file begins, as after `undo`;
+    - what was archived when this path was last compacted in place, or else when it was last compacted at all;
+    - the whole file from which its newest summary was made.
+
+    Raises `InputError` if there is none of these, and for a file that was joined from several compacted ones.
     """
     folders = tuple(archives)
     found = _original_of(path, folders)
@@ -228,12 +234,15 @@ def _original_of(path: str, folders: Sequence[Path]) -> FoundOriginal:
         hashes = _beginnings(path, (item.entry.bytes for item in of_path))
 
         def rank(item: Listed) -> tuple[int, bool, str]:
-            """What the file begins with is its original. What `undo` took back is none."""
+            """First the longest original that the file begins with, then those replaced in place, then the newest.
+
+            What `undo` archived before it put an original back was not replaced by a compaction.
+            """
             entry = item.entry
             is_here = hashes.get(entry.bytes) == entry.sha256
             return entry.bytes if is_here else 0, entry.written_sha256 != "", entry.compacted_at
 
-        newest = max(reversed(of_path), key=rank)  # two of the same second stand in their order
+        newest = max(reversed(of_path), key=rank)  # of two of the same second, the later entry
         return FoundOriginal(sha256=newest.entry.sha256, path=newest.path)
     if newest_marker := next(reversed(markers_in(path)), "") if Path(path).is_file() else "":
         with suppress(InputError):
@@ -243,11 +252,11 @@ def _original_of(path: str, folders: Sequence[Path]) -> FoundOriginal:
 
 
 def _check_one_original(path: str, found: FoundOriginal, folders: Sequence[Path]) -> None:
-    """Raise `InputError` if conversations of the file were made from another original, which this one does not hold."""
+    """Raise `InputError` if conversations in the file were made from originals that ``found`` does not hold."""
     known = _hashes_in(found)
     originals = [found]
     with suppress(CompactError):
-        # Any record may quote a marker: that of the newest summary counts.
+        # Any record may quote a marker, so that only that of each newest summary counts.
         for transcript in transcripts_of(path) if markers_in(path).keys() - known else ():
             marker = previous_marker(transcript)
             if marker and marker.transcript not in known:
@@ -264,12 +273,12 @@ def _check_one_original(path: str, found: FoundOriginal, folders: Sequence[Path]
 
 
 def _whole(found: FoundOriginal) -> FoundOriginal:
-    """The file that a conversation of a dataset, which is named by itself, is a part of."""
+    """The whole original in which ``found``, a single conversation of a dataset, lies."""
     return FoundOriginal(sha256=store.stored_sha256(found.path.name), path=found.path)
 
 
 def _hashes_in(original: FoundOriginal) -> set[str]:
-    """What markers may call an original, its compacted conversations, and what those were made from."""
+    """The shown hashes of an original, of the transcripts listed in it, and of what its summaries were made from."""
     found = {original.sha256[:SHOWN_HASH_CHARS], *markers_in(original.path, store.stored_opener)}
     sidecar = original.path.with_name(original.sha256 + store.SIDECAR_ENDING)
     with suppress(CompactError):
@@ -278,7 +287,7 @@ def _hashes_in(original: FoundOriginal) -> set[str]:
 
 
 def _beginnings(path: str, sizes: Iterable[int]) -> dict[int, str]:
-    """The SHA-256 of the beginnings of a file of these sizes; of a packed one, of all that is in it."""
+    """The SHA-256 of the first bytes of a file, by size; of a compressed file, only that of all its content."""
     with suppress(CompactError, OSError), open_stream(path) as stream:
         if stream.compression is Compression.NONE:
             return prefix_hashes(stream.file.fileno(), sizes)
@@ -290,12 +299,12 @@ def _beginnings(path: str, sizes: Iterable[int]) -> dict[int, str]:
 
 
 def _names(path: str) -> set[str]:
-    """What a manifest may call a file."""
+    """The paths by which a manifest may name a file."""
     return {str(Path(path).absolute()), os.path.realpath(path)}
 
 
 def markers_in(path: str | Path, opener: streams.Opener | None = None) -> dict[str, None]:
-    """The hashes (16 digits) that summaries in this file name, in their order. Empty where it cannot be read."""
+    """The hashes (16 digits) in the markers of a file, in their order; empty if it cannot be read."""
     found: dict[str, None] = {}
     tail = b""
     with suppress(CompactError, OSError), open_stream(str(path), opener=opener) as stream:
@@ -312,21 +321,24 @@ def is_archive(folder: Path) -> bool:
 
 
 def stored_size(archive: Path) -> int:
-    """Bytes that the originals of an archive take."""
+    """The size of the stored originals of an archive in bytes."""
     return sum(path.stat().st_size for _, path in stored_blobs(archive))
 
 
 def transcripts_in(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP) -> Iterator[Transcript]:
-    """All transcripts of a stored file, one at a time. Raises InputError."""
+    """The transcripts in a stored file, one at a time. Raises InputError."""
     with store.open_stored(path) as stream:
         yield from open_transcripts(records_in(stream, on_invalid))
 
 
 def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
-    """The one archived transcript whose SHA-256 begins with ``prefix``. Raises as `find`, and for damage."""
+    """The one archived transcript whose SHA-256 begins with ``prefix``.
+
+    Raises as `find`, `Unreadable` for damage, and InputError for an original with several conversations.
+    """
     found = find(folders, prefix)
     if found.length >= 0:
-        # A row with a comma or bracket next to it is not one by itself.
+        # The bytes of a row may have a comma or bracket around them; it is then found in the whole file, below.
         records = read_records(io.BytesIO(b"".join(restored(found))), str(found.path), OnInvalid.KEEP)
         with suppress(UnknownShape):
             for transcript in open_transcripts(records):
@@ -335,13 +347,13 @@ def load_transcript(folders: Iterable[str | Path], prefix: str) -> Transcript:
     for transcript in transcripts_in(found.path, found.on_invalid):
         if transcript.sha256 == found.sha256:
             return transcript
-    deque(restored(found), maxlen=0)  # raises where it is damaged
+    deque(restored(found), maxlen=0)  # raises if it is damaged
     advice = "give the hash in the summary of one of them"
     raise InputError(f"{prefix} is a file of several conversations", place=str(found.path), next_step=advice)
 
 
 def load_original(folder: Path, sha256: str) -> Transcript | None:
-    """The archived transcript whose hash begins with ``sha256``; None if it is not there, or damaged."""
+    """The archived transcript whose hash begins with ``sha256``; None if it is missing or damaged."""
     with suppress(CompactError, OSError):
         return load_transcript([folder], sha256)
     return None
@@ -352,23 +364,23 @@ class ExpandedRecord:
     """One archived record and its message."""
 
     sha256: str  # of its transcript
-    number: int  # counts from 1
+    number: int  # counted from 1
     record: Record
     message: Message
 
     @property
     def id(self) -> str:
-        """The id by which it is found again."""
+        """The id by which `expand` finds it."""
         return record_id(self.sha256, self.number - 1)
 
 
 def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[ExpandedRecord]:
-    """The records that ``names`` stand for, in the order given.
+    """The records that the ``names`` refer to, in the order given.
 
     A name is an id (``54453b50:12``, ``54453b50:4-9``, also in brackets), a hash (all records), or a marker line (the
-    records its summary stands for). After a hash or marker line, references as summaries print them (``[12]``) mean
-    records of that transcript, and these alone. Raises UsageError for anything else, InputError where the
-    archive has no such transcript, more than one, or not that many records.
+    records that its summary covers). After a hash or a marker line, references as in summaries (``[12]``) select
+    records of that transcript, and then not all of them. Raises UsageError for any other name, InputError if the
+    archives have no such transcript, more than one, or fewer records.
     """
     load = lru_cache(maxsize=4)(lambda prefix: load_transcript(folders, prefix))
     for reference in references(names):
@@ -385,7 +397,7 @@ def expand(folders: Sequence[str | Path], names: Iterable[str]) -> Iterator[Expa
 
 
 def references(names: Iterable[str]) -> tuple[Reference, ...]:
-    """What the names mean, each reference with the transcript it belongs to. Raises UsageError."""
+    """Parse the names of `expand`; each reference has the transcript it belongs to. Raises UsageError."""
     found: list[Reference] = []
     base, is_waiting = "", False
     for name in (name.strip() for name in names):
@@ -411,19 +423,19 @@ def references(names: Iterable[str]) -> tuple[Reference, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """A file that begins with what a compaction wrote."""
+    """A file that is, or begins with, what a compaction wrote."""
 
-    entry: ManifestEntry
-    original: FoundOriginal
-    look: Look
-    added_bytes: int  # written after that
+    entry: ManifestEntry  # of that compaction
+    original: FoundOriginal  # what it replaced
+    look: Look  # the file as it is now
+    added_bytes: int  # written to the file after the compaction
 
 
 def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
-    """What the last compaction of this file replaced; the first of the archives is its own.
+    """The last compaction of this file; the first of the archives is the file's own.
 
-    Raises `OutputError` if the file does not begin with what a compaction wrote, as far as these archives know;
-    `Unreadable` if it cannot be read, or the archive is damaged.
+    Raises `OutputError` if these archives do not know the beginning of the file as the output of a compaction,
+    `Unreadable` if it cannot be read, or if the archive is damaged.
     """
     entries: list[tuple[Path, ManifestEntry]] = []
     try:
@@ -432,7 +444,7 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
             for folder in archives:
                 try:
                     for _, entry in store.read_entries(folder):
-                        # The original may have been in a file of this size.
+                        # The file begins with what was written, or with an original to which records were added.
                         if entry and (0 < entry.written_bytes <= look.size_bytes or 0 < entry.bytes < look.size_bytes):
                             entries.append((folder, entry))
                 except OSError as error:
@@ -454,7 +466,7 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
         what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
         advice = f"compactor restore {larger.sha256[:16]} -o FILE fetches the original"
         raise OutputError(what, place=path, next_step=advice)
-    # Of several compactions that wrote the same, the last of this file, else of one in its archive.
+    # The longest output counts; of equal ones, that of this path, then one in its own archive, then the last.
     names = _names(path)
     folder, entry = max(
         reversed(found),
@@ -469,9 +481,10 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
 
 
 def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]:
-    """Archive the whole file, then let the original take its place, durably: its size, and where what was here lies.
+    """Archive the file as it is, then let the original take its place, durably.
 
-    Raises `Changed` and `InUse` if others write to the file, `OutputError` and `Unreadable`; then it is as it was.
+    Returns the size of the original and the path of the archived file. Raises `Changed` or `InUse` if others write to
+    the file, `OutputError`, `Unreadable`; the file is then as it was.
     """
     check_unchanged(path, compacted.look)
     with Path(path).open("rb") as file:
@@ -493,7 +506,7 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]
 
 
 def holds(archive: Path, entry: ManifestEntry) -> bool:
-    """Whether an archive holds the original of this entry, undamaged."""
+    """Whether an archive has the undamaged original of this entry."""
     with suppress(CompactError):
         _verified(archive, entry)
         return True
@@ -501,7 +514,7 @@ def holds(archive: Path, entry: ManifestEntry) -> bool:
 
 
 def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
-    """The SHA-256 of the first bytes of a file, for each of these sizes that it has; one pass."""
+    """The SHA-256 of the first bytes of a file by size, for the sizes that it reaches; the file is read once."""
     content = hashlib.sha256()
     hashes: dict[int, str] = {}
     at = 0
@@ -515,7 +528,7 @@ def prefix_hashes(descriptor: int, sizes: Iterable[int]) -> dict[int, str]:
 
 
 def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
-    """The stored original, once its bytes were found to have the hash. Raises `Unreadable`."""
+    """The stored original, after a check of its bytes against hash and size. Raises `Unreadable`."""
     for sha256, path in stored_blobs(folder, entry.sha256):
         found = FoundOriginal(sha256=sha256, path=path)
         if sum(map(len, restored(found))) == entry.bytes:
@@ -525,7 +538,7 @@ def _verified(folder: Path, entry: ManifestEntry) -> FoundOriginal:
 
 
 def lines_from(path: str, start: int) -> tuple[int, str]:
-    """How many lines a file has from this byte on, and what the first is."""
+    """How many lines with content a file has from this byte on, and the type or role of the first, for people."""
     with Path(path).open("rb") as file:
         file.seek(start)
         lines = [line for line in file if line.strip()]
@@ -535,6 +548,6 @@ def lines_from(path: str, start: int) -> tuple[int, str]:
         value = orjson.loads(lines[0])
     except ValueError:
         return len(lines), "no JSON"
-    # What the record calls itself.
+    # The type or role that the record gives itself.
     named = (value.get("type") or value.get("role")) if isinstance(value, dict) else ""
     return len(lines), str(named or "a record")[:40]

@@ -1,7 +1,7 @@
 """Search: the records of an archive, or the passages of one transcript, that match a query best.
 
-Ranked by BM25, as SQLite's full-text search computes it. Of an archive, records are found by its index; of a
-transcript, passages, since a long result of a tool is not found as a whole because of one line in it.
+They are ranked by BM25 as SQLite's full-text search computes it. Records of an archive are found by its index. A
+transcript is searched by passages, since one line is too little to rank a long result of a tool as a whole.
 """
 
 from __future__ import annotations
@@ -31,17 +31,15 @@ if TYPE_CHECKING:
     import sqlite3
 
 
+# `tide`, `"low tide"`, `-"low tide"`, `"low ti"*`
 _TERM = re.compile(r'-?"[^"]*"\*?|\S+')
 _PIECE = re.compile(r"[^\W_]{3,}")
-# Nobody asks with more words than this, and each costs a look-up.
-_MOST_TERMS = 64
+_MOST_TERMS = 64  # further words of a query are ignored: each costs a look-up
 SNIPPET_CHARS = 200
-# This much of a word must agree where it is looked for in a text: endings differ ("migration", "migrations").
+# The beginning by which a word is found in a text, at least: endings differ ("migration", "migrations").
 _STEM_CHARS = 5
-# A word that is everywhere must not hide the one that is rare.
-_MOST_PLACES = 20_000
-# Texts looked at beyond the limit, in place of those that are in no record any more.
-_SPARE = 50
+_MOST_PLACES = 20_000  # occurrences of a query's words in a text that a snippet is chosen from
+_SPARE = 50  # texts read beyond the limit, since some belong to no record any more
 _COLUMNS = "found.score, r.text, t.sha256, r.number, r.role, r.tools, coalesce(r.time, o.archived), o.source"
 _HAS_TOOL = "instr(char(10) || lower(r.tools) || char(10), char(10) || ? || char(10)) > 0"
 _FROM = """
@@ -51,23 +49,21 @@ JOIN transcripts t ON t.id = r.transcript
 JOIN originals o ON o.id = t.original
 """
 PASSAGE_CHARS = 1_000
-# What surrounds an excerpt where it is quoted: its number, a line break.
-FRAME_TOKENS = 8
-# A longer message is not searched for as it is but by its salient words, and of a still longer one only the two ends
-# are looked at (the numbers are Qwen-Agent's).
+FRAME_TOKENS = 8  # for the frame of a quoted excerpt: its number, a line break
+# A message longer than the first is searched for by its salient words only, and these are taken from the two ends of
+# one longer than the second (the numbers are Qwen-Agent's).
 QUERY_CHARS = 1_000
 LOOKED_AT_CHARS = 2_000
 SALIENT_WORDS = 32
-# What is left of the budget for excerpts where the frame around them took more than was thought.
-_SHRINK_RATIO = 0.85
+_SHRINK_RATIO = 0.85  # of the budget for excerpts, used in the next attempt if the summary is too large
 _ROUNDS = 12
 
 
 def match_all(query: str) -> str:
-    """The query in the index's own language: every word must occur.
+    """The query in the index's own language, such that every word must occur.
 
-    ``"a phrase"`` in quotes, ``begin*`` for beginnings, ``-word`` for what must not occur, ``one OR other``. Raises
-    UsageError where there is nothing to look for.
+    A query may have ``"a phrase"`` in quotes, ``begin*`` for beginnings, ``-word`` for what must not occur, and ``one
+    OR other``. Raises UsageError if there is no word to search for.
     """
     wanted: list[str] = []
     unwanted: list[str] = []
@@ -101,7 +97,10 @@ def match_all(query: str) -> str:
 
 
 def match_any(query: str) -> str:
-    """The query in the index's own language: any of its words, a path as a phrase and by its pieces; empty without."""
+    """The query in the index's own language, such that any of its words suffices; empty if it has none.
+
+    Stop words are left out. A path is searched for as a phrase and by its pieces.
+    """
     runs = DENSE_RUN.findall(query)
     phrases = [f"{phrase}*" for run in runs if len(run) == 1 and (phrase := _quoted([run]))]
     phrases += [_quoted([run[i : i + 2]]) for run in runs for i in range(len(run) - 1)]
@@ -115,49 +114,49 @@ def match_any(query: str) -> str:
 
 
 def _quoted(words: list[str]) -> str:
-    # The index reads a query up to its first NUL.
+    # The index would read a query only up to its first NUL.
     text = " ".join(words).replace('"', '""').replace("\0", " ").encode("utf-8", "replace").decode()
     return f'"{text}"' if any(letter.isalnum() for letter in text) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which records are looked at; what is empty does not matter."""
+    """Which records are searched; a field that is empty or None does not restrict them."""
 
     session: str = ""  # the beginning of a transcript's hash, or a part of the path it was read from
     role: str = ""
     tool: str = ""
-    since: int | None = None  # unix seconds; a record without a time has that of its archiving
-    until: int | None = None
+    since: int | None = None  # in Unix seconds; a record without a time has that of its archiving
+    until: int | None = None  # in Unix seconds, exclusive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One record."""
+    """A record that was found."""
 
     archive: Path
-    sha256: str
-    record: int
-    score: float  # BM25: larger is better
+    sha256: str  # of its transcript
+    record: int  # counted from 0
+    score: float  # by BM25: larger is better
     role: str
-    tools: tuple[str, ...]
-    time: int
-    source: str
-    copies: int  # other records of the same text
+    tools: tuple[str, ...]  # that it calls or has results of
+    time: int  # in Unix seconds
+    source: str  # the path it was archived from
+    copies: int  # other records with the same text
     snippet: str = ""
 
     @property
     def id(self) -> str:
-        """What `expand` finds the record by."""
+        """The id by which `expand` finds the record."""
         return record_id(self.sha256, self.record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """What was found."""
+    """The result of a search."""
 
     hits: tuple[Hit, ...]  # the best first
-    any_word: bool = False  # none holds all words
+    any_word: bool = False  # whether no record holds all words, and these hold some
     warnings: tuple[str, ...] = ()  # originals that could not be indexed
 
 
@@ -170,9 +169,10 @@ def search(
     rebuild: bool = False,
     advance: Advance = lambda count: None,
 ) -> SearchResult:
-    """The best ``limit`` records, each with a snippet. The indexes are brought up to date first; ``rebuild``: made new.
+    """The best ``limit`` records, each with a snippet.
 
-    Every word must occur; where no record holds all of them, any. Raises as `match_all` and `opened`.
+    The indexes are brought up to date first, or made again with ``rebuild``. Every word of the query must occur; if no
+    record holds all of them, any word suffices. Raises as `match_all` and `opened`.
     """
     import sqlite3
 
@@ -185,7 +185,7 @@ def search(
             with opened(archive, rebuild=rebuild, advance=advance) as database:
                 hits, is_exact, failed = _answer(database, archive, index_query)
         except (sqlite3.DatabaseError, *ODD_VALUES) as error:
-            # A damaged index, which may also answer with values of any type, is made anew.
+            # A damaged index, which may also return values of any type, is made again.
             if isinstance(error, sqlite3.DatabaseError) and not index.is_damage(error):
                 raise
             with opened(archive, rebuild=True, advance=advance) as database:
@@ -194,11 +194,11 @@ def search(
         warnings += failed
     by_id: dict[str, Hit] = {}
     for hit in sorted(exact or loose, key=lambda hit: -hit.score):
-        by_id.setdefault(hit.id, hit)  # the same record of two archives is one hit
+        by_id.setdefault(hit.id, hit)  # the same record in two archives is one hit
     best = list(by_id.values())[:limit]
     load = lru_cache(maxsize=limit)(lambda archive, sha256: load_transcript([archive], sha256))
     for at, hit in enumerate(best):
-        # Without one where the archive cannot be read any more.
+        # There is no snippet if the archive can no longer be read.
         with suppress(CompactError, IndexError):
             text = index.searched_text(load(hit.archive, hit.sha256).messages[hit.record])
             best[at] = replace(hit, snippet=snippet(text, query))
@@ -207,7 +207,7 @@ def search(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _IndexQuery:
-    """What is asked of each index, in its own language."""
+    """A query in the index's own language, see `match_all` and `match_any`."""
 
     all_words: str
     any_word: str
@@ -216,7 +216,7 @@ class _IndexQuery:
 
 
 def _answer(database: sqlite3.Connection, archive: Path, query: _IndexQuery) -> tuple[tuple[Hit, ...], bool, list[str]]:
-    """Hits, whether they hold all words, and the originals that could not be indexed."""
+    """The hits, whether they hold all words, and a warning for each original that could not be indexed."""
     hits = _hits(database, archive, query.all_words, query)
     is_exact = bool(hits)
     if not is_exact and query.any_word:
@@ -227,9 +227,10 @@ def _answer(database: sqlite3.Connection, archive: Path, query: _IndexQuery) -> 
 
 
 def _hits(database: sqlite3.Connection, archive: Path, match: str, query: _IndexQuery) -> tuple[Hit, ...]:
-    """The best records, each text once: where it was archived last.
+    """The best records, best first; of those with the same text, only the one archived last.
 
-    Without a filter, the best texts are those of the best records, except for those that are in no record any more.
+    Without a filter, only the best texts are read first; all are read if too many of those belong to no record any
+    more.
     """
     if query.only == Filter():
         best = query.limit + _SPARE
@@ -277,7 +278,7 @@ def _rows(database: sqlite3.Connection, archive: Path, match: str, query: _Index
 
 
 def snippet(text: str, query: str, most_chars: int = SNIPPET_CHARS) -> str:
-    """The stretch of a text in which most words of the query stand, in one line, with ``…`` where it was cut."""
+    """The stretch of a text with the most different words of the query, as one line, with ``…`` where it is cut."""
     found = islice(_pattern(query).finditer(text), _MOST_PLACES)
     places = [(*one.span(), one[0].lower()[:_STEM_CHARS]) for one in found]
     start, best, ahead = 0, 0, 0
@@ -297,15 +298,15 @@ def snippet(text: str, query: str, most_chars: int = SNIPPET_CHARS) -> str:
 
 
 def marks(line: str, query: str) -> list[tuple[int, int]]:
-    """Where the words of the query stand in a line."""
+    """The (start, stop) of each word of the query in a line."""
     return [found.span() for found in _pattern(query).finditer(line)]
 
 
 def _pattern(query: str) -> re.Pattern[str]:
-    """The words of a query as they may stand in a text."""
+    """A pattern for the words of a query as they may occur in a text, with other endings."""
     asked = (term for term in _TERM.findall(query) if term != "OR" and (term == "-" or not term.startswith("-")))
     words = dict.fromkeys(word.lower() for term in asked for word in term.strip('"*').split())
-    # What ends in a digit is a name, and has no other endings.
+    # A word that ends in a digit is a name, and has no other endings.
     stems = (word if word[-1].isdigit() else word[: max(_STEM_CHARS, len(word) - 3)] for word in words)
     pieces = (re.escape(stem) + (r"\w*" if stem.isascii() else "") for stem in stems)
     return re.compile("|".join(f"(?<![a-z0-9]){piece}" if piece[0].isascii() else piece for piece in pieces), re.I)
@@ -313,9 +314,9 @@ def _pattern(query: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """Words of one record (its index), as they stand there."""
+    """Text of one record, word for word."""
 
-    record: int
+    record: int  # position in the transcript
     text: str
 
 
@@ -330,9 +331,9 @@ def excerpts(
 ) -> tuple[Excerpt, ...]:
     """The best passages for the words of ``query``, in the order of the transcript; neighbours are joined.
 
-    ``records``: where to look (default: everything but bookkeeping). The tokens of all excerpts, by ``count`` and
-    `FRAME_TOKENS` each, are within ``budget_tokens``. A passage that shares no word with the query is never taken.
-    Deterministic. Raises UsageError where SQLite has no full-text search.
+    ``records`` are those to search (default: all except for bookkeeping). The tokens of all excerpts, by ``count`` and
+    with `FRAME_TOKENS` for each, are within ``budget_tokens``. A passage that has no word of the query is never taken.
+    Deterministic. Raises UsageError if SQLite has no full-text search.
     """
     import sqlite3
 
@@ -351,7 +352,7 @@ def excerpts(
         index.create_words(database)
         for number, passage in enumerate(found):
             add_words(database, number, passage.text)
-        # The best first; of equal ones the earlier.
+        # Best first; of equal ones the earlier.
         rows = database.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words), rowid", (wanted,))
         for (number,) in rows:
             cost_tokens = count(found[number].text) + FRAME_TOKENS
@@ -373,7 +374,7 @@ def excerpts(
 
 
 class OmissionNotice:
-    """A summariser that carries no information of the covered records but that they were there."""
+    """A summariser that only states that there were records, and nothing of their content."""
 
     def summarise(self, request: Request) -> Answer:
         """A summary without sections, in the language of the conversation."""
@@ -381,7 +382,7 @@ class OmissionNotice:
 
 
 def language_of(request: Request) -> str:
-    """The language that is asked for, else that of the user's words among the covered records."""
+    """The language that the request names, or else that of the user's messages among the covered records."""
     if request.language != "auto":
         return request.language
     messages = request.transcript.messages
@@ -389,10 +390,10 @@ def language_of(request: Request) -> str:
 
 
 class Retrieval:
-    """A summariser that looks up instead of summing up. Same request, same answer; no model."""
+    """A summariser that quotes passages found by a search. Deterministic, and without a model."""
 
     def summarise(self, request: Request) -> Answer:
-        """The excerpts within the budget, each with its record; no sections where nothing shares a word."""
+        """The excerpts within the budget, each with its record; no sections if no passage has a word of the query."""
         language = language_of(request)
         query = " ".join(filter(None, (query_of(request), request.focus)))
         empty = Summary(source=Source.EXCERPTS, sections=(), language=language)
@@ -411,7 +412,7 @@ class Retrieval:
 
 
 def query_of(request: Request) -> str:
-    """The newest words of the user; of a long message its salient words: those that the fewest covered records have."""
+    """The newest message of the user; of a long one, only the words that the fewest covered records have."""
     messages = request.transcript.messages
     text = next((message.text for message in reversed(messages) if is_user_words(message)), "")
     if len(text) <= QUERY_CHARS:

@@ -1,19 +1,19 @@
-"""Store: what lies where in an archive, the one way to open it, and originals stored before anything else is touched.
+"""Store: the layout of an archive, the one way to open its files, and the storing of originals.
 
-MANIFEST.jsonl                          one line for each compaction
+MANIFEST.jsonl                          one line for each archived original
 ab/ab12….jsonl.zst                      an original
-ab/ab12….transcripts.jsonl.zst          where in it the compacted transcripts lie, if it holds several
+ab/ab12….transcripts.jsonl.zst          its sidecar: where the compacted transcripts lie in it, if it holds several
 state/0123456789abcdef.zst              a digest's counter table, under the start of its hash
-INDEX.sqlite3                           where words stand, once something was searched for; may be deleted
+INDEX.sqlite3                           the full-text index, made by the first search; may be deleted
 append-0123456789abcdef                 what is being appended to a file, until that is done
 
-`sha256sum` and `zstd -d` find and check it without this program. Files are 0600 and folders 0700; a file that has its
-name is complete and on the disk.
+With `zstd -d` and `sha256sum`, originals can be read and checked without this program. Files are 0600 and folders 0700;
+a file under its final name is complete and on the disk.
 
 An archive may lie in a tree that somebody else made (a repository, an unpacked file). A link in it would let that
-person choose what is read, appended to or replaced, with the rights of whoever runs the program. So no step below
-the archive folder may be a link, every file is a regular one, and all of it belongs to the user.
-``.transcripts``, which is found rather than named, may be no link itself either.
+person choose what is read, appended to or replaced, with the rights of the user who runs the program. So no path below
+the archive folder may contain a link, every file must be a regular one, and all must belong to the user.
+``.transcripts``, which is found rather than named by the user, must not be a link itself either.
 """
 
 from __future__ import annotations
@@ -45,27 +45,28 @@ LOCAL_ARCHIVE = ".transcripts"
 INDEX = "INDEX.sqlite3"
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# A pipe in the place of a file is not waited for: it is refused when it is open.
+# O_NONBLOCK: opening a pipe in the place of a file must not wait; it is refused once it is open.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ADVICE = "look at it, and remove it; or name another archive with --archive-dir"
 SHA256_CHARS = 64
 STATE_HASH_CHARS = 16
 STATE_FOLDER = "state"
-# A counter table is read as a whole; those of the longest sessions have a few MB.
+# A state is read as a whole; those of the longest sessions have a few MB.
 STATE_LIMITS = ReadLimits(unpacked_bytes=DEFAULT_LIMITS.line_bytes)
 BLOB_ENDING = f".jsonl{Compression.ZSTD.suffix}"
 SIDECAR_ENDING = f".transcripts.jsonl{Compression.ZSTD.suffix}"
-# Longer ones are not this program's: a path has a few KB.
-_MOST_LINE_BYTES = 1 << 20
+_MOST_LINE_BYTES = 1 << 20  # of the manifest: longer lines are not this program's, as a path has a few KB
+# `\xff`, as `backslashreplace` writes a byte that is not UTF-8
 _ESCAPED = re.compile(rb"\\x([89a-f][0-9a-f])")
 _NUMBERS = frozenset(("bytes", "records", "written_bytes"))
 
 
 @contextlib.contextmanager
 def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the archive folder, or of the folder ``name`` in it, to open things relative to.
+    """A descriptor of the archive folder, or of the folder ``name`` in it, for opening files relative to it.
 
-    ``make``: make it first, private. Raises `Unreadable` for a link and for what is not the user's, `OSError` else.
+    With ``make``, the folder ``name`` is made first, private. Raises `Unreadable` for a link and for a folder that is
+    not the user's, `OSError` for everything else.
     """
     with contextlib.ExitStack() as stack:
         is_found = root.name == LOCAL_ARCHIVE
@@ -85,10 +86,10 @@ def opened_folder(root: Path, name: str = "", *, make: bool = False) -> Iterator
 
 
 def open_inside(root: Path, name: str, flags: int = os.O_RDONLY) -> int:
-    """Open ``name`` (``file`` or ``folder/file``) in the archive folder ``root``; the descriptor.
+    """Open ``name`` (``file`` or ``folder/file``) in the archive folder ``root``; returns the descriptor.
 
-    Raises `Unreadable` for a link, for what is not a regular file, for what belongs to somebody else and, to be written
-    to, for what has other names too; `OSError` for everything else, as `os.open` does.
+    Raises `Unreadable` for a link, a file that is not regular, a file of another user and, if it is opened for writing,
+    a file with several names; `OSError` for everything else, as `os.open` does.
     """
     folder, _, last = name.rpartition("/")
     path = root / name
@@ -103,18 +104,18 @@ def open_inside(root: Path, name: str, flags: int = os.O_RDONLY) -> int:
 
 
 def stored_opener(path: str, flags: int) -> int:
-    """An opener for `open_stream`: a stored file, ``ROOT/folder/file``."""
+    """An opener for `open_stream` that opens a stored file, ``ROOT/folder/file``, by `open_inside`."""
     file = Path(path)
     return open_inside(file.parent.parent, f"{file.parent.name}/{file.name}", flags)
 
 
 def check_plain(status: os.stat_result, path: Path, *, is_written: bool) -> None:
-    """Raise `Unreadable` unless it is a regular file of the user's; with one name, if it is written to."""
+    """Raise `Unreadable` unless it is a regular file of the user's, and has only one name if it is written to."""
     if stat.S_ISLNK(status.st_mode):
         raise Unreadable("is a link, and nothing in an archive is one", place=str(path), next_step=_ADVICE)
     if not stat.S_ISREG(status.st_mode):
         raise Unreadable("is not a regular file, and it lies in an archive", place=str(path), next_step=_ADVICE)
-    # Backups by hard links have second names, too, and may be read.
+    # Only for writing: backups by hard links give files a second name, and those may be read.
     if is_written and status.st_nlink > 1:
         raise Unreadable("has a second name elsewhere (a hard link)", place=str(path), next_step=_ADVICE)
     _check_own(status, path)
@@ -139,27 +140,24 @@ def _open(name: str, flags: int, parent: int | None, path: Path) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """An original in an archive: hash and size unpacked, and its file relative to the archive folder."""
+    """An original in an archive."""
 
-    sha256: str
-    size_bytes: int
-    stored: str
+    sha256: str  # of its unpacked bytes
+    size_bytes: int  # unpacked
+    stored: str  # its file, relative to the archive folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A transcript inside an original: its hash, and where its bytes lie in the unpacked original.
-
-    ``on_invalid`` DROP: in the original without its lines that are not JSON, as `read_records` leaves them out.
-    """
+    """A transcript inside an original: its hash, and where its bytes lie in the unpacked original."""
 
     sha256: str
     offset: int
     length: int
-    on_invalid: OnInvalid = OnInvalid.KEEP
+    on_invalid: OnInvalid = OnInvalid.KEEP  # DROP: the offset counts without lines that are not JSON
 
     def line(self) -> bytes:
-        """The line of a sidecar about it."""
+        """Its line in a sidecar."""
         value: dict[str, object] = {"sha256": self.sha256, "offset": self.offset, "length": self.length}
         if self.on_invalid is OnInvalid.DROP:
             value["on_invalid"] = self.on_invalid.value
@@ -170,35 +168,35 @@ WHEN_ARCHIVED = (
     "-i and --append archive what they change; -o, --output-dir and a pipe leave the input as it is, and archive with"
     " --archive"
 )
-"""Why there may be no original, for people."""
+"""The reason why there may be no original, as a text for people."""
 
 
 def default_archive_dir(path: str, *, in_place: bool) -> Path:
-    """``.transcripts/`` next to the file that is replaced; otherwise ``$XDG_DATA_HOME/compact/archive``."""
+    """``.transcripts/`` next to a file that is changed in place; otherwise ``$XDG_DATA_HOME/compact/archive``."""
     if in_place and path != streams.STDIN:
         return followed(path).parent / LOCAL_ARCHIVE
     return data_folder() / "archive"
 
 
 def stored_name(sha256: str, ending: str) -> str:
-    """Where a file of this original lies, relative to the archive folder."""
+    """The path of a file of this original, relative to the archive folder."""
     return f"{sha256[:2]}/{sha256}{ending}"
 
 
 def stored_sha256(file_name: str) -> str:
-    """The hash in the name of a stored original's file; empty for any other name."""
+    """The hash in the file name of a stored original; empty for any other name."""
     sha256 = file_name.partition(".")[0]
     is_hash = len(sha256) == SHA256_CHARS and is_hex(sha256)
     return sha256 if is_hash and file_name[SHA256_CHARS:] == BLOB_ENDING else ""
 
 
 def is_hex(text: str) -> bool:
-    """Whether the text is nothing but lower-case hexadecimal digits."""
+    """Whether the text consists of lower-case hexadecimal digits only, and is not empty."""
     return bool(text) and all(letter in "0123456789abcdef" for letter in text)
 
 
 def stored_blobs(folder: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
-    """(sha256, file) of the originals whose hash begins with ``prefix``, in the order of their hashes."""
+    """The (sha256, path) of the originals whose hash begins with ``prefix``, in the order of their hashes."""
     for shard in sorted(folder.glob(f"{prefix[:2]}*" if len(prefix) >= 2 else "??")):
         for path in sorted(shard.glob(f"{prefix}*")):
             if sha256 := stored_sha256(path.name):
@@ -206,18 +204,18 @@ def stored_blobs(folder: Path, prefix: str = "") -> Iterator[tuple[str, Path]]:
 
 
 def stored_sidecars(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(sha256 of the original, file) of the lists of transcripts, in the order of their hashes."""
+    """The (sha256 of the original, path) of the sidecars, in the order of their hashes."""
     for path in sorted(folder.glob(f"??/*{SIDECAR_ENDING}")):
         yield path.name.partition(".")[0], path
 
 
 def open_stored(path: Path, limits: ReadLimits | None = None) -> streams.Stream:
-    """A stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, also for a link, and for what `open_stream` does."""
+    """Open a stored file, ``ARCHIVE/folder/file``. Raises `Unreadable`, for a link too, and as `open_stream` does."""
     return open_stream(str(path), opener=stored_opener, limits=limits)
 
 
 def content(path: Path, on_invalid: OnInvalid = OnInvalid.KEEP, limits: ReadLimits | None = None) -> Iterator[bytes]:
-    """The unpacked bytes of a stored file, as the offsets of its parts count them. Raises as `open_stored`."""
+    """The unpacked bytes of a stored file; with DROP, without the lines that are not JSON. Raises as `open_stored`."""
     with open_stored(path, limits) as stream:
         if on_invalid is OnInvalid.DROP:
             records = records_in(stream, on_invalid)
@@ -237,7 +235,7 @@ def read_parts(path: Path) -> Iterator[Part]:
 
 
 def parse_part(line: bytes, path: Path) -> Part:
-    """One line of a sidecar; ``path`` is for the message. Raises `Unreadable`."""
+    """Parse one line of a sidecar; ``path`` is for the message. Raises `Unreadable`."""
     try:
         value = orjson.loads(line)
         return Part(
@@ -253,39 +251,34 @@ def parse_part(line: bytes, path: Path) -> Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """One archived original.
+    """One line of the manifest: an archived original."""
 
-    ``sha256`` and ``bytes`` are of the unpacked original, ``stored`` is its file inside the archive,
-    ``source`` the path it was read from (bytes that are not UTF-8 as ``\\xff``), ``compacted_at`` UTC in ISO 8601.
-    ``written_*`` are of the file after the compaction, where that took the original's place.
-    """
-
-    sha256: str
-    bytes: int
-    stored: str
-    records: int = 0
+    sha256: str  # of the unpacked original
+    bytes: int  # the size of the unpacked original
+    stored: str  # its file, relative to the archive folder
+    records: int = 0  # how many it has
     dialect: str = ""
-    source: str = ""
-    compacted_at: str = ""
-    written_sha256: str = ""
-    written_bytes: int = 0
+    source: str = ""  # the path it was read from; bytes that are not UTF-8 are written as `\xff`
+    compacted_at: str = ""  # UTC, ISO 8601
+    written_sha256: str = ""  # of the file after the compaction, if that took the original's place
+    written_bytes: int = 0  # the size of that file
 
 
 def source_path(source: str) -> str:
     """The path that an entry's ``source`` stands for."""
     if "\\x" not in source or os.path.lexists(source):
-        return source  # with a backslash in its name, if in any
+        return source  # if it has a backslash, that is part of its name
     return os.fsdecode(_ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), os.fsencode(source)))
 
 
 def moment(seconds: float | None = None, timespec: str = "seconds") -> str:
-    """A time (Unix seconds; None: now) in UTC as manifests, reports and events have it: ISO 8601."""
+    """A time (in Unix seconds; None: now) as ISO 8601 in UTC, as manifests, reports and events have it."""
     at = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return at.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def append_entry(folder: Path, entry: ManifestEntry) -> None:
-    """Add a line, durably; whoever else adds one at the same time waits.
+    """Add an entry to the manifest, durably; other processes that add one at the same time wait.
 
     On an error the manifest is as it was. Raises `OutputError`, and `Unreadable` for a manifest that is a link.
     """
@@ -301,7 +294,7 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                data = b"\n" + data  # a line torn by a power cut ends here, so that it does not spoil the new one
+                data = b"\n" + data  # ends a line that was torn by a power cut, which would spoil the new one
             try:
                 while data:
                     data = data[os.write(descriptor, data) :]
@@ -315,7 +308,7 @@ def append_entry(folder: Path, entry: ManifestEntry) -> None:
 
 
 def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
-    """(line number, entry) of each line that is not blank; None for a line that is not an entry.
+    """The (line number, entry) of each line that is not blank; the entry is None if the line is not a valid one.
 
     Unknown keys are ignored. A missing manifest has no entries. Raises `OSError` if it cannot be read, `Unreadable`
     if it is a link.
@@ -331,7 +324,7 @@ def read_entries(folder: Path) -> Iterator[tuple[int, ManifestEntry | None]]:
 
 
 def parse_entry(line: bytes) -> ManifestEntry | None:
-    """A line of the manifest; None for one that is not an entry."""
+    """Parse a line of the manifest; returns None if it is not a valid entry."""
     try:
         value = orjson.loads(line)
         known = {field.name: value[field.name] for field in dataclasses.fields(ManifestEntry) if field.name in value}
@@ -340,22 +333,22 @@ def parse_entry(line: bytes) -> ManifestEntry | None:
         return None
     values = dataclasses.asdict(entry)
     are_right = all(type(value) is (int if name in _NUMBERS else str) for name, value in values.items())
-    # What is read, put back and pruned is found by these two: they may name nothing else.
+    # Files are read, restored and removed by these two fields, so that they must name a stored original.
     is_named = are_right and entry.sha256 != "" and entry.sha256 == stored_sha256(entry.stored[3:])
     return entry if is_named and entry.stored.startswith(f"{entry.sha256[:2]}/") else None
 
 
 class Archive:
-    """An archive folder; it is made when the first thing is stored. Originals are packed with zstd.
+    """An archive folder, which is made when something is first stored. Originals are compressed with zstd.
 
-    What stores is durable on return, or raises `OutputError` and leaves the archive as it was.
+    The methods that store something are durable on return, or raise `OutputError` and leave the archive as it was.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
     def writer(self) -> ArchiveWriter:
-        """Store an original while it is read."""
+        """A writer that stores an original while it is read."""
         return ArchiveWriter(self)
 
     def record(
@@ -368,7 +361,7 @@ class Archive:
         compacted_at: str = "",
         written: tuple[str, int] = ("", 0),
     ) -> ManifestEntry:
-        """Add a stored original to the manifest; ``written``: SHA-256 and size of what takes its place, if any."""
+        """Add a stored original to the manifest; ``written`` is SHA-256 and size of what takes its place, if any."""
         entry = ManifestEntry(
             sha256=blob.sha256,
             bytes=blob.size_bytes,
@@ -384,7 +377,7 @@ class Archive:
         return entry
 
     def store_state(self, data: bytes) -> str:
-        """Store a digest's counter table; returns the 16 hex digits it is found by."""
+        """Store a digest's counter table; returns its name, the first 16 digits of its hash."""
         name = hashlib.sha256(data).hexdigest()[:STATE_HASH_CHARS]
         if self.load_state(name) is None:
             with PartialFile(self.folder) as draft:
@@ -393,7 +386,7 @@ class Archive:
         return name
 
     def load_state(self, name: str) -> bytes | None:
-        """The counter table with this hash; None if it is not here, or damaged."""
+        """The counter table of this name; None if it is missing or damaged."""
         if len(name) != STATE_HASH_CHARS or not is_hex(name):
             return None
         with contextlib.suppress(Unreadable):
@@ -406,9 +399,9 @@ class Archive:
 
 
 class ArchiveWriter:
-    """Stores one original piece by piece, as an observer of its stream; ``content`` has hash and size of what was seen.
+    """Stores one original piece by piece, as an observer of its stream; ``content`` has hash and size so far.
 
-    Used as a context manager: what is not committed when the block ends is gone without a trace.
+    Used as a context manager: if it is not committed when the block ends, nothing is left in the archive.
     """
 
     def __init__(self, archive: Archive) -> None:
@@ -427,18 +420,18 @@ class ArchiveWriter:
         self._original.discard()
 
     def __call__(self, piece: memoryview | bytes) -> None:
-        """Take the next piece in."""
+        """Write the next piece."""
         self.content(piece)
         self._original.write(piece)
 
     def add_part(self, part: Part) -> None:
-        """List a compacted transcript of this original; for originals that hold several."""
+        """Enter a compacted transcript in the sidecar of this original; for originals that hold several."""
         if self._sidecar is None:
             self._sidecar = PartialFile(self._archive.folder).__enter__()
         self._sidecar.write(part.line())
 
     def commit(self) -> Blob:
-        """The whole original was seen: give it its name. Call once."""
+        """Give the original, which is complete, its final name, and the sidecar too. Call once."""
         sha256 = self.content.sha256
         stored = stored_name(sha256, BLOB_ENDING)
         self._original.take_name(self._archive.folder / stored)
@@ -447,7 +440,7 @@ class ArchiveWriter:
             path = root / stored_name(sha256, SIDECAR_ENDING)
             draft.finish()
             listed = _lines(draft.path, lambda _, flags: open_inside(root, draft.path.name, flags))
-            # What an earlier compaction of the same original listed stays.
+            # The entries of an earlier compaction of the same original are kept.
             if not (earlier := _lines(path)):
                 draft.take_name(path)
             elif not listed <= earlier:
@@ -459,14 +452,14 @@ class ArchiveWriter:
 
 
 def _lines(path: Path, opener: streams.Opener = stored_opener) -> set[bytes]:
-    """The lines of a sidecar; none if it is missing or damaged, so that it is written anew."""
+    """The lines of a sidecar; none if it is missing or damaged, so that it is written again."""
     with contextlib.suppress(Unreadable), open_stream(str(path), opener=opener) as stream:
         return {line for line in stream.lines() if parse_part(line, path)}
     return set()
 
 
 class PartialFile:
-    """A file of the archive without its name yet: complete and on the disk before it takes it."""
+    """A file of the archive under a temporary name, until it is complete and on the disk."""
 
     def __init__(self, folder: Path, compression: Compression = Compression.ZSTD) -> None:
         self.path = atomic.temporary_name(folder)
@@ -492,17 +485,17 @@ class PartialFile:
         self.discard()
 
     def write(self, data: memoryview | bytes) -> None:
-        """Take the next piece in."""
+        """Write the next piece."""
         with system_errors(self.path):
             self._packer.write(data)
 
     def finish(self) -> None:
-        """Everything is written and on the disk."""
+        """Write what is left, and bring the file to the disk."""
         with system_errors(self.path):
             self._stack.close()
 
     def take_name(self, path: Path) -> None:
-        """Finish, and be ``path``; a file that is there already stays if it has the same bytes."""
+        """Finish, and move the file to ``path``, unless a file with the same bytes is there already."""
         self.finish()
         root = self.path.parent
         folder = path.parent.relative_to(root).as_posix()
@@ -512,7 +505,7 @@ class PartialFile:
             sync_opened(parent)
 
     def discard(self) -> None:
-        """Leave nothing, unless the name was taken."""
+        """Remove the file unless it has its final name, and the folder if it was made for it and is empty."""
         discarded = OutputError("discarded")
         with contextlib.suppress(OSError, OutputError):
             self._stack.__exit__(OutputError, discarded, None)
@@ -528,7 +521,7 @@ class PartialFile:
 
 @contextlib.contextmanager
 def _synced(name: str, folder: int) -> Iterator[IO[bytes]]:
-    """A new private file that is on the disk when the block ends well."""
+    """A new private file, which is on the disk when the block ends without an exception."""
     with os.fdopen(atomic.new_temporary(name, folder=folder), "wb", BUFFER_BYTES) as file:
         yield file
         file.flush()
@@ -536,7 +529,7 @@ def _synced(name: str, folder: int) -> Iterator[IO[bytes]]:
 
 
 def _are_equal(root: Path, one: str, other: str) -> bool:
-    """Whether two files of the archive hold the same bytes; not, if either cannot be read."""
+    """Whether two files of the archive hold the same bytes; False if either cannot be read."""
     try:
         with os.fdopen(open_inside(root, one), "rb") as first, os.fdopen(open_inside(root, other), "rb") as second:
             while piece := first.read(BUFFER_BYTES):

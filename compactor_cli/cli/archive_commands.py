@@ -37,8 +37,7 @@ from compactor_cli.run.documents import faults, schema_names
 if TYPE_CHECKING:
     from compactor_cli.digest.loss import Dropped
 
-# Of one transcript with the same fault in every record, some are enough.
-NAMED_FAULTS = 5
+NAMED_FAULTS = 5  # violations of the schema after which a transcript is not checked further: all records may have one
 
 ARCHIVE_DIR = click.option(
     "--archive-dir",
@@ -60,7 +59,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     in the place of its file: compactor undo FILE
     """
     if Path(name).exists() or len(name) < originals.MIN_PREFIX_CHARS or not is_hex(name.lower()):
-        # First the archive that this file would have been replaced from.
+        # The archive that compacting this file in place would use comes first.
         folders = (*originals.each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir))
         found = originals.original_of(name, folders)
     else:
@@ -123,9 +122,9 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
 
 
 def archives(archive_dir: str | None) -> tuple[Path, ...]:
-    """The archives to look in: the one that is named, else the one here and all that are known, if they exist.
+    """The archives to search: the one that is named, or else the one here and all in the list, as far as they exist.
 
-    Raises InputError for one that is named on the command line and not there.
+    Raises InputError if the one named on the command line does not exist.
     """
     if archive_dir and not is_folder(archive_dir):
         raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
@@ -134,7 +133,7 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
 
 
 def _verified_file(name: str, dialect: str, console: Console) -> tuple[list[str], str]:
-    """What is wrong with the transcripts of a file, and the line that says how many there are."""
+    """What is wrong with the transcripts of a file, and the line that counts them."""
     problems: list[str] = []
     conversations = records = 0
     for transcript in transcripts_of(name, dialect, OnInvalid.FAIL):
@@ -254,7 +253,7 @@ def prune(older_than: str, dry_run: bool, force: bool, archive_dir: str | None) 
 
 
 def _fitted(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """The table, its last column (a path) clipped to the terminal."""
+    """The table, with its last column (a path) clipped to the width of the terminal."""
     rows = [(*row[:-1], terminal.home_path(str(row[-1]))) for row in rows]
     return terminal.fitted_table(head, rows, terminal.terminal_columns() or 100, least_clipped=_MIN_PATH_CHARS)
 
@@ -375,7 +374,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
 
 
 def _moment(text: str | None, where: str) -> int | None:
-    """Unix seconds of a date, a time (without a zone: UTC), or so long ago. Raises UsageError."""
+    """Unix seconds of a date, a time (UTC if it has no zone), or an age such as ``7d``. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -390,7 +389,7 @@ def _json(value: dict[str, Any]) -> str:
 
 
 def _shown(original: originals.ExpandedRecord) -> str:
-    """The record for people: who and when, then all it holds; bookkeeping as raw JSON."""
+    """The record as a text for people: id, role and time, then all of its content; bookkeeping as raw JSON."""
     from compactor_cli.llm.quoting import call_text
 
     message = original.message
@@ -410,7 +409,7 @@ def _shown(original: originals.ExpandedRecord) -> str:
             texts.append(f"({part.kind}, {part.size_bytes:,} bytes)")
     body = "\n".join(texts) or original.record.raw.decode("utf-8", "replace")
     if is_terminal(sys.stdout):
-        # The text of a transcript must not steer a terminal.
+        # No control character of a transcript may reach the terminal.
         body = "\n".join(map(visible, body.split("\n")))
     return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
 
@@ -455,10 +454,10 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
 
 
 def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str]) -> Iterator[tuple[str, Dropped]]:
-    """What each conversation of the file lacks since its first original, with the id under which ``compactor expand``
-    shows its record (empty: no record has it); ``unknown`` takes in what no archive has.
+    """What the conversations of a file no longer show of their originals, back to the first.
 
-    Raises InputError where no archive has its newest original.
+    Each comes with the id by which ``compactor expand`` prints its record (empty if no record has it). The hashes of
+    originals that no archive has are added to ``unknown``. Raises InputError if no archive has the newest original.
     """
     from compactor_cli.agents.session_digest import left_out
 
@@ -470,7 +469,7 @@ def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str
     by_hash = {item.sha256[:_HASH_CHARS]: item for item in stored}
     is_found = False
     for i, now in enumerate(compacted):
-        # Its original is known by the hash in its newest summary, else by its place in the file.
+        # The original is found by the hash in the newest summary, or else by its position in the file.
         marker = _newest_marker(now)
         original = by_hash.get(marker.transcript) if marker else None
         original = original or (stored[i] if len(stored) == len(compacted) else None)
@@ -489,7 +488,7 @@ def _left_out(file: str, dialect: str, folders: Sequence[Path], unknown: set[str
 
 
 def _earlier(original: Transcript, folders: Sequence[Path], unknown: set[str]) -> Iterator[Transcript]:
-    """The original, then what the summary in it was made from, back to the first that the archives have."""
+    """The original, then the one that its own summary was made from, and so on, as far as the archives have them."""
     hashes: set[str] = set()
     while original.sha256 not in hashes:
         hashes.add(original.sha256)

@@ -57,7 +57,7 @@ EXIT_CODES = """\
 
 
 class ShardCommand(Sectioned):
-    """A command over shards: the filter's sections, with the options of shards and of the run that it takes."""
+    """A command over shards. Its help has the filter's sections, with the options that it takes of those."""
 
     exit_codes = EXIT_CODES
     keys = tuple(key for key in KEYS if key.replace("-", "_") not in NOT_FOR_SHARDS)
@@ -80,10 +80,10 @@ class ShardCommand(Sectioned):
 
 
 class DefaultGroup(click.Group):
-    """A group that takes what is not one of its commands for the operands of ``run``."""
+    """A group whose default command is ``run``: arguments that name no command are operands of that."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The arguments, with ``run`` in front where no command is named."""
+        """Parse the arguments, with ``run`` in front if they name no command."""
         if args and args[0] not in self.commands and args[0] not in self.get_help_option_names(ctx):
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -120,7 +120,7 @@ def submit(operands: tuple[str, ...], **given_options: Any) -> int:
 
 
 def _given(options: dict[str, Any]) -> tuple[dict[str, Any], BatchOptions]:
-    """What was given of the filter's options, and of those of shards."""
+    """Split the options that were given into those of the filter and those of shards."""
     from compactor_cli.cli.batch_run import BatchOptions
 
     given = {name: value for name, value in options.items() if value not in (None, ())}

@@ -1,4 +1,4 @@
-"""A run over shards: configuration, the shards of this share, the executor, and what is printed about it."""
+"""A run over shards: its configuration, the shards of this share, the executor, and the messages about it."""
 
 from __future__ import annotations
 
@@ -40,22 +40,25 @@ _SHARE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """The options of shards and rounds, as they are written; empty: not given."""
+    """The options of shards and rounds as the user wrote them; empty if not given."""
 
-    split: str = ""
+    split: str = ""  # a size in bytes
     column: str = ""
-    shard: str = ""
+    shard: str = ""  # `I/N`
     executor: str = "local"
     address: str = ""
     rounds: str = ""
 
 
-# They decide what is written, and may be set for the filter.
+# Options of the filter that would change the outputs, but that `compactor batch` does not use.
 _NOT_USED = ("engine", "summariser", "memory", "hook_before", "hook_after")
 
 
 def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Settings, Console]:
-    """The run options, checked, the settings, and a console that has their warnings. Raises `UsageError`."""
+    """Read and check the run options; returns them, the settings and a console that got the warnings.
+
+    Raises `UsageError`.
+    """
     configuration = configure(given, os.environ, Path.cwd())
     if refused := sorted(configuration.named & NOT_FOR_SHARDS):
         what = f"compactor batch takes no {BY_NAME[refused[0]].key}"
@@ -77,7 +80,7 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Set
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
-    """Do the share of the shards; the exit code. Raises `CompactError` for what concerns the whole run."""
+    """Compact the shards of this share; returns the exit code. Raises `CompactError` if the whole run is affected."""
     run_options, settings, console = read(given, batch)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
@@ -85,10 +88,10 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
     check_free(run_options.written_besides, {path for shard in shards for path in (shard.input, shard.output)})
     models = model_config(run_options, settings) if run_options.model else None
     if models:
-        # Machines of a cluster may have keys in environments of their own.
+        # The machines of a cluster may have keys in their own environments.
         check_setup(models, has_keys_elsewhere=batch.executor == "ray")
     if not (batch.shard or batch.address):
-        # Locks of other machines are not always seen: what others may be writing is left alone.
+        # With other machines at work nothing is removed: their locks are not always visible here.
         archives = [Path(run_options.archive_dir)] if run_options.archive_dir else []
         clear({Path(shard.output).parent for shard in shards}, archives, console.warn)
     results: list[ShardResult] = []
@@ -123,7 +126,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
 
 
 def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOptions) -> tuple[Shard, ...]:
-    """The shards of all inputs; of a share, its own."""
+    """The shards of all inputs, or those of the share if one is named."""
     include = run_options.include or sharding.INCLUDE
     walk = dataclasses.replace(run_options.walk, include=include, candidates=())
     sources = find_sources(
@@ -145,7 +148,7 @@ def planned(operands: Sequence[str], run_options: RunOptions, batch: BatchOption
 
 
 def shard_options(run_options: RunOptions, settings: Settings, batch: BatchOptions) -> RunConfig:
-    """The options of all shards."""
+    """The configuration of a run over these shards."""
     return RunConfig(
         settings=settings,
         dialect=run_options.format,
@@ -170,7 +173,7 @@ def _executor(
     processes = run_options.processes
     emit_end = partial(print_spent, model=run_options.model, console=console)
     if batch.executor == "ray":
-        # Workers have working directories of their own.
+        # Workers have other working directories.
         named = [_absolute(shard) for shard in shards]
         return sharding.run_on_ray(named, options, address=batch.address, processes=processes, emit=emit_end)
     if options.models is None:
@@ -191,7 +194,7 @@ def _absolute(shard: Shard) -> Shard:
 
 
 def print_shard(result: ShardResult, console: Console) -> None:
-    """Say what became of one shard."""
+    """Print what became of one shard."""
     metrics, output = result.metrics, result.shard.output
     if result.error:
         console.error(result.error)
@@ -205,7 +208,7 @@ def print_shard(result: ShardResult, console: Console) -> None:
 
 
 def print_result(metrics: ShardMetrics, console: Console) -> None:
-    """Say what became of all."""
+    """Print what became of all shards."""
     before = f", {metrics.shards_skipped:,} finished before" if metrics.shards_skipped else ""
     failed = f", {metrics.shards_failed:,} failed" if metrics.shards_failed else ""
     console.done(f"{counted(metrics.shards, 'shard')} written{before}{failed}; {_rows(metrics)}")
@@ -227,18 +230,18 @@ _HEAD = ("round", "job", "requests", "status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """What was submitted, as the log of the batch jobs holds it."""
+    """A submitted run, as the log of the batch jobs has it."""
 
-    mark: str
+    mark: str  # distinguishes its jobs at the provider
     run_options: RunOptions
     shards: tuple[Shard, ...]
     options: RunConfig
     models: ModelConfig
-    rounds: int
+    rounds: int  # after which nothing more is sent
 
 
 def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
-    """Set down what is asked for and begin the first round; the exit code. The options are as of `run`."""
+    """Store the options in the log and begin the first round; returns the exit code. The options are those of `run`."""
     rounds = read_count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
     run_options, settings, _ = read(given, batch)
     if not run_options.model:
@@ -251,7 +254,7 @@ def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOption
         advice = f"compactor batch collect {folder}, or remove {folder / NAME} to begin anew"
         raise UsageError("batch jobs were begun here already", place=str(folder), next_step=advice)
     shards = tuple(_absolute(shard) for shard in planned(operands, run_options, batch))
-    # What is collected may be collected from another working directory.
+    # Absolute, as `collect` may be called in another working directory.
     paths = {name: _absolute_name(getattr(run_options, name)) for name in ("archive_dir", "key_file")}
     make_folders(folder)
     with lock(folder), closing(BatchJobLog(folder)) as job_log:
@@ -266,7 +269,7 @@ def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOption
         }
         job_log.store_request(value)
         try:
-            # --force is about the submission alone: what was written since is not made anew.
+            # --force applies to the submission only: outputs written after it are not made again.
             finished = FinishedPolicy.REDO if run_options.force else FinishedPolicy.SKIP
             return _advance(job_log, _task(job_log, finished), Missing.SEND)
         except UsageError:
@@ -275,14 +278,14 @@ def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOption
 
 
 def collect(output_dir: str, missing: Missing, level: int) -> int:
-    """Fetch what came back, write what is complete, send the next round; the exit code."""
+    """Fetch the replies, write the shards that are complete, send the next round; returns the exit code."""
     folder = Path(output_dir)
     with closing(BatchJobLog.open(folder)) as job_log, lock(folder):
         return _advance(job_log, _task(job_log), missing, level)
 
 
 def status(output_dir: str) -> int:
-    """Print how the jobs stand; nothing is written, sent or fetched."""
+    """Print the status of the jobs; nothing is written, sent or fetched."""
     with closing(BatchJobLog.open(Path(output_dir))) as job_log:
         task = _task(job_log)
         jobs = Provider(job_log, task.models, task.mark).statuses()
@@ -298,7 +301,7 @@ def status(output_dir: str) -> int:
 
 
 def _advance(job_log: BatchJobLog, task: BatchJob, missing: Missing, level: int | None = None) -> int:
-    """Take the next step and say what it came to; the exit code."""
+    """Take the next step and print its result; returns the exit code."""
     console = Console("compactor", task.run_options.level if level is None else level, task.run_options.color)
     options = task.options
     folders = {job_log.path.parent, *(Path(shard.output).parent for shard in task.shards)}
@@ -329,7 +332,7 @@ def _task(job_log: BatchJobLog, finished: FinishedPolicy = FinishedPolicy.SKIP) 
         advice = f"collect with the version that submitted them, or remove {job_log.path} and submit again"
         problem = "the log of the batch jobs is not complete, or another version's"
         raise UsageError(problem, place=str(job_log.path), next_step=advice)
-    # Another version may have had other options.
+    # The version that submitted them may have had other options.
     known = {name: value for name, value in arguments["run_options"].items() if name in RunOptions.__dataclass_fields__}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     run_options = RunOptions(**{**known, **lists, "instructions": ""})

@@ -1,10 +1,9 @@
-"""Configuration: the layers, and what comes of them.
+"""Configuration: the layers of settings and options, merged and checked.
 
-From strongest to weakest: command line, ``COMPACT_*``, the project's file, the user's file, the preset,
-what is built in. The project's file is ``compact.toml``, or ``[tool.compact]`` in ``pyproject.toml``, in the
-working directory; inside a git work tree the folders up to its root are searched too, and the nearest
-file is used alone. A file holds option names (``keep-tail = "16k"``) and tables of `Settings`
-(``[trigger]``, ``[keep]``, ``[budget]``, ``[[prune]]``).
+From strongest to weakest: command line, ``COMPACT_*``, the project's file, the user's file, the preset, built-in
+values. The project's file is ``compact.toml``, or ``[tool.compact]`` in ``pyproject.toml``, in the working directory;
+inside a git work tree the folders up to its root are searched too, and only the nearest file is used. A file holds
+option names (``keep-tail = "16k"``) and tables of `Settings` (``[trigger]``, ``[keep]``, ``[budget]``, ``[[prune]]``).
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from compactor_cli.run.outputs import STDOUT, check_folder
 if TYPE_CHECKING:
     from compactor_cli.render.convert import OutputShape
 
-# With -i and -r nobody looks at each file, so those that an agent may still be writing are left alone.
+# With -i and -r nobody checks each file, so that those which an agent may still be writing are left alone.
 DEFAULT_MIN_AGE_SECONDS = 600.0
-# Hidden folders that hold originals, or what no agent wrote.
+# Hidden folders that hold originals, or files that no agent wrote.
 _NEVER_READ = (".transcripts", ".git")
 PREFIX = "COMPACT_"
 PROJECT_FILES = ("compact.toml", "pyproject.toml")
@@ -45,9 +44,9 @@ MAX_FILE_BYTES = 1 << 20
 _RULE_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 TABLES = frozenset(field.name for field in fields(Settings)) - BY_NAME.keys()
-# An option by this name, and a table of settings.
+# Names of an option and also of a table of settings.
 BOTH = ("keep", "budget")
-# Of a project's file: the tables that it may hold, and where what it names may be set.
+# The tables that a project's file may have; and for each key of such a file, where it may be set.
 PROJECT_TABLES = frozenset({"trigger", "keep", "prune", "budget", "strategy", "rules", "fit", "language"})
 _SCOPES = {
     **dict.fromkeys(TABLES, Scope.NOT_PROJECT),
@@ -61,29 +60,29 @@ _SCOPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """Where values come from, option values (read) by name, and tables of `Settings` (raw)."""
+    """The values from one source."""
 
-    where: str
-    options: Mapping[str, Any]
-    tables: Mapping[str, Any]
+    where: str  # the source, for messages
+    options: Mapping[str, Any]  # values of options by name, parsed
+    tables: Mapping[str, Any]  # tables of `Settings` as they were written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What the layers come to."""
+    """All layers merged."""
 
     settings: Settings
-    options: Mapping[str, Any]  # what is not a setting, by name
-    sources: tuple[str, ...]  # strongest first
-    named: frozenset[str] = frozenset()  # the options that the command line names
-    warnings: tuple[str, ...] = ()  # what was passed over
+    options: Mapping[str, Any]  # values of the options that are not settings, by name
+    sources: tuple[str, ...]  # the names of the layers, strongest first
+    named: frozenset[str] = frozenset()  # options given on the command line
+    warnings: tuple[str, ...] = ()  # about variables that were ignored
 
 
 def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
     """The configuration of a run in ``folder``; ``given`` is the command line, by option name.
 
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
-    for what a layer may not say.
+    for what a layer may not set.
     """
     project, command_line = _project(folder), _command_line(given)
     environment, warnings = _environment(environ)
@@ -97,7 +96,8 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
     settings = preset.with_environment(environ)
     for layer in reversed(layers):
         weaker, settings = settings, settings_from(layer.tables, settings, layer.where)
-        # Sorted: of a window in tokens and one by a model that one layer names, the tokens count, in any order.
+        # Sorted, so that a window in tokens overrides one by a model's name in the same layer, in whatever order they
+        # are.
         for name, value in sorted(layer.options.items()):
             if BY_NAME[name].into:
                 settings = setting(BY_NAME[name], value, settings)
@@ -110,7 +110,7 @@ def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path
 
 
 def _command_line(given: Mapping[str, Any]) -> Layer:
-    """The options that are given, and what ``--set`` names: an option, or a value of a table (``keep.tail_turns``)."""
+    """The layer of the command line; ``--set`` names an option or a value of a table (``keep.tail_turns``)."""
     tables: dict[str, Any] = {}
     options: dict[str, Any] = {}
     for entry in given.get(SET.name, ()):
@@ -159,7 +159,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
 
 
 def _known(name: str, where: str, written: str) -> Option:
-    """The option of this name that may be given outside the command line."""
+    """The option of this name. Raises UsageError if there is none, or if only the command line may have it."""
     option = BY_NAME.get(name)
     if option is None:
         raise _unknown(name, written, where)
@@ -175,7 +175,7 @@ def _unknown(name: str, written: str, where: str) -> UsageError:
 
 
 def read_value(option: Option, value: Any, where: str) -> Any:
-    """The value in the type of its kind. Raises UsageError that names ``where`` and what to write."""
+    """Parse the value by the option's kind. Raises UsageError that names ``where`` and what to write."""
     if option.kind is OptionKind.CHOICE:
         return model_settings.read_choice(value, option.choices, where)
     value = [value] if option.kind is OptionKind.LIST and isinstance(value, str) else value
@@ -183,7 +183,7 @@ def read_value(option: Option, value: Any, where: str) -> Any:
 
 
 def setting(option: Option, value: Any, settings: Settings) -> Settings:
-    """``settings`` with this option. A head or tail given anew replaces the one of the preset."""
+    """The settings with this option set. A head or tail replaces the one of weaker layers as a whole."""
     if option.name == "keep_head":
         return replace(settings, keep=with_head(settings.keep, *value))
     if option.name == "keep_tail":
@@ -215,7 +215,7 @@ _READERS: Mapping[OptionKind, Callable[[Any, str], Any]] = {
 
 def _project(folder: Path) -> Layer:
     above = (folder.absolute(), *folder.absolute().parents)
-    # Up to the root of the git work tree; outside one, the folder alone.
+    # Folders up to the root of the git work tree are searched; without a work tree, only this folder.
     root = next((depth for depth, place in enumerate(above) if (place / ".git").exists()), 0)
     for place in above[: root + 1]:
         for name in PROJECT_FILES:
@@ -233,17 +233,17 @@ def _project(folder: Path) -> Layer:
 
 
 def _refuse(table: Mapping[str, Any], where: str) -> None:
-    """Raise UsageError for what a project's file may not say; see `Scope`."""
+    """Raise UsageError for what a project's file may not set; see `Scope`."""
     for key, value in table.items():
         name = key.replace("-", "_")
-        scope = _SCOPES.get(name, Scope.ANYWHERE)  # what is unknown, or the command line's, has a message of its own
+        scope = _SCOPES.get(name, Scope.ANYWHERE)  # other checks refuse unknown keys and those of the command line
         if scope not in (Scope.ANYWHERE, Scope.COMMAND_LINE):
             raise _refused(scope.value, key, where)
         reason = _WEAKENING[name](value) if name in _WEAKENING else ""
         if reason:
             raise _refused(reason, f"{key} = {value!r}", where)
     rules = table.get("prune")
-    # A rule's marker is written into transcripts, and its name into reports.
+    # The marker of a rule is written into transcripts, and its name into reports.
     for rule in (rule for rule in (rules if isinstance(rules, list) else ()) if isinstance(rule, Mapping)):
         if any(key.replace("-", "_") == "marker" for key in rule):
             raise _refused(Scope.WORDS.value, "prune: marker", where)
@@ -262,7 +262,7 @@ def _refused(reason: str, key: str, where: str) -> UsageError:
     return UsageError(f"a project's file may not {reason} ({key})", next_step=advice, place=where)
 
 
-# Values by which an option that a project's file may set would weaken care.
+# Values that a project's file may not use although it may set the option: the reason, or an empty string.
 _WEAKENING: Mapping[str, Callable[[Any], str]] = {
     "preset": lambda value: "choose files to read" if is_preset_file(str(value)) else "",
     "on_invalid": lambda value: "leave out or pass over lines" if value in ("keep", "drop") else "",
@@ -283,16 +283,17 @@ def _file_layer(table: Mapping[str, Any], where: str) -> Layer:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """The top table of a regular file of a sane size; None if there is no such file.
+    """Read a TOML file; None if it does not exist.
 
-    Raises UsageError for one that cannot be read. Opening never waits, not even for the writer of a pipe.
+    Raises UsageError for a file that cannot be read, is not regular, or is larger than `MAX_FILE_BYTES`. Opening never
+    waits, not even for the writer of a pipe.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UsageError("not a regular file", next_step="move it away, or write a TOML file", place=str(path))
-            # One read gives all of a regular file that is at most so large.
+            # A single read returns all of a regular file of this size.
             data = os.read(descriptor, MAX_FILE_BYTES + 1)
         finally:
             os.close(descriptor)
@@ -311,31 +312,31 @@ def _table(path: Path) -> dict[str, Any] | None:
 
 
 class RunOptions(DeclaredOptions):
-    """The options of a run, with what follows from them."""
+    """The options of a run, with values derived from them."""
 
     @property
     def purpose(self) -> Purpose:
-        """What the run is for. A check, a difference and a saved plan need the summary as well."""
+        """What the run does. A check, a difference and a saved plan need the summary too, so that they are a trial."""
         if self.check or self.diff or self.plan_out or (self.dry_run and self.html) or self.shows_result:
             return Purpose.TRY
         return Purpose.PLAN if self.dry_run else Purpose.ACT
 
     @property
     def place(self) -> str:
-        """The flag that names where the result goes; empty: none does."""
+        """The flag that names where the result goes; empty if none was given."""
         flags = {"output": "-o", "output_dir": "--output-dir", "in_place": "-i", "append": "--append"}
         return next((flag for name, flag in flags.items() if getattr(self, name)), "")
 
     @property
     def shows_result(self) -> bool:
-        """Whether the result is shown in short: a terminal is there to read it, and no place to write it is named."""
-        is_text = self.to in ("markdown", "text")  # for people as it is
+        """Whether only a short view of the result is shown: on a terminal, if no place for the result is named."""
+        is_text = self.to in ("markdown", "text")  # readable as it is
         looks = self.dry_run or self.check or self.diff or self.interactive
         return (self.stdout_is_terminal or self.only_look) and not (self.place or looks or self.no_compact or is_text)
 
     @property
     def shape(self) -> OutputShape | None:
-        """How outputs are written, where that is not as they were. Raises UsageError for what cannot be written."""
+        """The format of the outputs; None for that of the input. Raises UsageError for one that cannot be written."""
         if not self.to and not self.arrow:
             return None
         from compactor_cli.render.convert import Cells, OutputShape, Parts
@@ -348,7 +349,7 @@ class RunOptions(DeclaredOptions):
 
     @property
     def walk(self) -> Walk:
-        """How trees are read: by the globs that are named, else sessions and whatever document is a transcript."""
+        """How folders are searched: for the globs that are named, or else for sessions and transcript documents."""
         exclude = (*self.exclude, *(_NEVER_READ if self.hidden else ()))
         skip = tuple(filter(None, (self.output_dir, self.archive_dir, *self.written_besides)))
         if self.include:
@@ -359,7 +360,7 @@ class RunOptions(DeclaredOptions):
 
     @property
     def written_besides(self) -> tuple[str, ...]:
-        """The files that are written besides the result: a report, a page and the like."""
+        """The paths of the files written in addition to the result: a report, a page and the like."""
         return tuple(path for name in BEGINNINGS if (path := getattr(self, name)))
 
     @property
@@ -369,7 +370,7 @@ class RunOptions(DeclaredOptions):
 
     @property
     def min_age_seconds(self) -> float:
-        """The least age of an input that is looked at."""
+        """The least age of an input; newer ones are skipped."""
         replaces = self.in_place or self.append
         if self.min_age is not None:
             return self.min_age if replaces or self.recursive else 0.0
@@ -377,19 +378,19 @@ class RunOptions(DeclaredOptions):
 
     @property
     def limits(self) -> ReadLimits:
-        """What an input may be at most."""
+        """The limits on the size of an input."""
         return ReadLimits(line_bytes=self.max_line, unpacked_bytes=self.max_unpacked, unpacked_ratio=self.max_ratio)
 
     @property
     def processes(self) -> int:
-        """How many processes may work. A person is asked about one summary at a time."""
+        """How many processes may work; one if a person is asked, as only one summary can be asked about at a time."""
         if self.interactive:
             return 1
         return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
 
     @property
     def when_failing(self) -> WhenFailing:
-        """What to do where a plug-in fails."""
+        """What to do if a plug-in fails."""
         return WhenFailing.FAIL if self.strict else WhenFailing.BUILT_IN
 
     @property
@@ -410,7 +411,7 @@ class RunOptions(DeclaredOptions):
 
 
 def check(run_options: RunOptions, named: Collection[str]) -> None:
-    """Raise UsageError for run options that exclude one another; ``named`` are those that the command line names."""
+    """Raise UsageError for run options that exclude one another; ``named`` are those given on the command line."""
     for is_wrong, what, advice in _CONFLICTS:
         if is_wrong(run_options):
             raise UsageError(what, next_step=advice)
@@ -439,7 +440,7 @@ def check(run_options: RunOptions, named: Collection[str]) -> None:
 
 
 def check_written(name: str, path: str) -> None:
-    """Raise UsageError for a file that is there and that this option did not write, by its first bytes."""
+    """Raise UsageError if the file exists and, by its first bytes, was not written by this option before."""
     if path == STDOUT or not os.path.isfile(path):  # noqa: PTH113 -- which raises nothing
         return
     with system_errors(path), Path(path).open("rb") as file:
@@ -450,11 +451,11 @@ def check_written(name: str, path: str) -> None:
 
 
 def _written(option: Option) -> str:
-    """How the command line names it."""
+    """The name of the option on the command line."""
     return f"--{option.key}" if option.flags else f"--set {option.key}"
 
 
-# What options write besides the result, a plan aside: with -n it takes the place of what is shown.
+# The options that write files in addition to the result, except for plans, which with -n replace what is shown.
 _WRITTEN = {
     "report": "the report",
     "html": "the page",
@@ -462,8 +463,8 @@ _WRITTEN = {
     "summary_rows": "the rows of the summariser's calls",
     "events": "the events",
 }
-# How these and a plan begin. Files that do not may be the only copy of something: a name that was forgotten makes the
-# next word on the command line, often a transcript, the FILE of the option before it.
+# The first bytes of such files and of plans. An existing file that begins otherwise is not overwritten: if the user
+# forgets the FILE of an option, the next word on the command line, often a transcript, is taken for it.
 BEGINNINGS = {
     "report": (b'{\n  "schema": ', b'{\n "version": '),  # the second of shards
     "html": (b"<!doctype html>",),
@@ -474,7 +475,7 @@ BEGINNINGS = {
 }
 _MOST_BEGINNING_BYTES = 64
 
-# Of the options ``o``: what is wrong, and what to do.
+# Conflicts of the options ``o``: the condition, what is wrong, and what to do.
 _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
     (
         lambda o: bool((o.to or o.arrow) and (o.in_place or o.append)),

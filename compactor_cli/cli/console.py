@@ -1,4 +1,4 @@
-"""Console: what people are shown, on standard error; standard output is left to the data."""
+"""Console: messages for people, on standard error; standard output is left to the data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 
-SHOWN_ALIKE = 3
+SHOWN_ALIKE = 3  # messages of a kind that are printed; others are counted
 
+# What differs between messages of one kind: `(3 of 7)`, `0123456789ab`, `1,024`, `“tide”`, `'tide'`
 _VARYING = re.compile(r"\([^()]*\)|[0-9a-f]{12,}|\d[\d,.]*|“[^”]*”|'[^']*'")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -36,7 +37,7 @@ class Level(IntEnum):
 
 
 class Color(IntEnum):
-    """Colours of a terminal, by their number."""
+    """Colours of a terminal, with their numbers."""
 
     RED = 31
     GREEN = 32
@@ -45,7 +46,7 @@ class Color(IntEnum):
 
 
 def wants_color(choice: str, stream: TextIO | None, environ: Mapping[str, str]) -> bool:
-    """Whether to colour: the option decides, then ``NO_COLOR``, then whether it is a terminal that can."""
+    """Whether to use colours, by the option, then by ``NO_COLOR``, then by whether the stream is a capable terminal."""
     if choice != "auto":
         return choice == "always"
     if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
@@ -54,24 +55,24 @@ def wants_color(choice: str, stream: TextIO | None, environ: Mapping[str, str]) 
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether someone looks at this stream; nobody does at a closed one."""
+    """Whether the stream is a terminal; a closed one is not."""
     with contextlib.suppress(ValueError, OSError):
         return stream is not None and stream.isatty()
     return False
 
 
 def painted(text: str, color: Color, on: bool) -> str:
-    """The text in a colour, where colours are on."""
+    """The text in a colour if colours are on."""
     return f"\x1b[{color.value}m{text}\x1b[0m" if on and text else text
 
 
 def visible(text: str) -> str:
-    """The text with control characters shown as escapes: names in files must not steer a terminal."""
+    """The text with control characters as escapes, so that text from files cannot control a terminal."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def shell_word(name: str) -> str:
-    """The name of a file as a shell takes it, in characters that can be shown."""
+    """The name of a file quoted for a shell, in printable characters."""
     if name.isprintable():
         import shlex
 
@@ -89,39 +90,39 @@ def counted(number: int, noun: str) -> str:
 
 
 class Console:
-    """Prints messages on standard error; after the third of a kind it only counts them."""
+    """Prints messages on standard error; after the third of a kind, it only counts them."""
 
     def __init__(self, program: str, level: int = Level.WARNINGS, color: str = "auto") -> None:
         self.program = program
         self.level = max(Level.NOTHING, min(Level.WHY, level))
         self.color = wants_color(color, sys.stderr, os.environ)
-        self.before_line: Callable[[], object] = lambda: None  # before each: a progress bar makes room
+        self.before_line: Callable[[], object] = lambda: None  # called before each message: a progress bar is cleared
         self._alike: Counter[str] = Counter()
 
     @property
     def watched(self) -> bool:
-        """Whether a person sees standard error and has not asked for quiet."""
+        """Whether standard error is a terminal, and messages are not turned off."""
         return self.level >= Level.WARNINGS and is_terminal(sys.stderr)
 
     def error(self, text: str) -> None:
-        """Something failed."""
+        """Print an error: something failed."""
         self._say(Level.ERRORS, text, Color.RED)
 
     def warn(self, text: str) -> None:
-        """Something to look at; the work was done."""
+        """Print a warning: the work was done, but something should be looked at."""
         self._say(Level.WARNINGS, text, Color.YELLOW)
 
     def done(self, text: str, kind: str = "") -> None:
-        """What was done: to a terminal always, else with ``-v``. ``kind``: what makes messages alike."""
+        """Print what was done: always on a terminal, else with ``-v``. ``kind`` groups messages for counting."""
         if self.watched or self.level >= Level.DONE:
             self._say(Level.WARNINGS, text, Color.GREEN, kind)
 
     def note(self, text: str) -> None:
-        """That nothing needed doing, and the like, with ``-v``."""
+        """Print a minor message, as that nothing needed doing; only with ``-v``."""
         self._say(Level.DONE, text, Color.CYAN)
 
     def why(self, text: str) -> None:
-        """Background, with ``-vv``."""
+        """Print background; only with ``-vv``."""
         self._say(Level.WHY, text, Color.CYAN)
 
     def finish(self) -> None:
@@ -142,23 +143,23 @@ class Console:
 
 
 def _write(text: str) -> None:
-    """To standard error; that it is closed cannot be reported."""
+    """Write to standard error; if that fails, there is no place to report it."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 def print_quoted(text: str) -> None:
-    """To standard output, what transcripts hold: a half of a surrogate pair has no bytes in UTF-8."""
+    """Print text from transcripts on standard output; lone surrogates, which UTF-8 cannot encode, become ``?``."""
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 
 
-AFTER_SECONDS = 1.0
+AFTER_SECONDS = 1.0  # a progress bar is shown only if the work takes longer
 
 
 class Progress(contextlib.AbstractContextManager["Progress"]):
-    """A listener: counts bytes read (``unit`` B) or inputs that ended (``file``), towards ``total`` (0: unknown)."""
+    """A listener that shows progress: bytes read (``unit`` B) or inputs done (``file``) of ``total`` (0: unknown)."""
 
     def __init__(self, *, label: str, total: int, unit: str, shown: bool) -> None:
         self._label = label
@@ -174,14 +175,14 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
             self._bar.close()
 
     def __call__(self, event: Event, /) -> None:
-        """Count what is done by this event."""
+        """Count an event."""
         if self._unit == "B" and isinstance(event, BytesRead):
             self.advance(event.size_bytes)
         elif self._unit == "file" and isinstance(event, InputEnded):
             self.advance(1)
 
     def advance(self, count: int) -> None:
-        """``count`` more is done."""
+        """Add to what is done."""
         self._count += count
         if not self._shown:
             return
@@ -190,23 +191,22 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
         elif time.monotonic() - self._started > AFTER_SECONDS:
             from tqdm import tqdm
 
-            # The monitor is a thread, and a process with threads is not to be forked.
+            # tqdm's monitor is a thread, and a process with threads should not be forked.
             tqdm.monitor_interval = 0
             shown: dict[str, Any] = {"desc": self._label, "unit": self._unit, "unit_scale": self._unit == "B"}
             self._bar = tqdm(total=self._total or None, initial=self._count, leave=False, disable=None, **shown)
 
     def make_room(self) -> None:
-        """Something else is about to be written to the terminal."""
+        """Clear the bar, before something else is written to the terminal."""
         if self._bar is not None:
             self._bar.clear()
 
 
-# At least this much of a clipped path is shown.
-LEAST_CLIPPED = 24
+LEAST_CLIPPED = 24  # columns of a clipped path, at least
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """The rows under their heads; numbers right, everything else left. Ends with a line feed."""
+    """The rows under their heads, numbers flush right and all else flush left; ends with a line feed."""
 
     def is_number(cell: object) -> bool:
         return cell is None or isinstance(cell, int | float) or str(cell).endswith("%")
@@ -230,10 +230,10 @@ def fitted_table(
     optional: Sequence[str] = (),
     least_clipped: int = LEAST_CLIPPED,
 ) -> str:
-    """The table in at most this many columns of a terminal (0: as wide as it is), as far as its numbers allow.
+    """The table in at most this many columns of a terminal (0: no limit), as far as its numbers allow.
 
-    The last column gives room first, down to ``least_clipped``; then the ``optional`` ones go, by name and in this
-    order.
+    The last column is clipped first, down to ``least_clipped``; then the ``optional`` columns, given by name, are left
+    out in their order.
     """
     going = list(optional)
     while True:
@@ -253,26 +253,26 @@ def fitted_table(
 
 
 def terminal_columns() -> int:
-    """The width of the terminal that is written to, or ``COLUMNS``; 0 where there is neither."""
-    # Slow to import, and most runs print no table.
+    """The width of the terminal, or ``COLUMNS``; 0 if there is neither."""
+    # Imported here, as it is slow and most runs print no table.
     from shutil import get_terminal_size
 
     return get_terminal_size((0, 0)).columns
 
 
 def home_path(path: str) -> str:
-    """The path with ``~`` for the user's home."""
+    """The path with ``~`` for the user's own folder."""
     home = os.path.expanduser("~")  # noqa: PTH111 -- as it is where there is none
     return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}{os.sep}") else path
 
 
 def beginning(text: str, most_chars: int) -> str:
-    """The text, or its beginning before an ellipsis."""
+    """The text, or its beginning with an ellipsis if it is longer."""
     return text if len(text) <= most_chars else f"{text[: most_chars - 1]}…"
 
 
 def clipped(text: str, most_columns: int) -> str:
-    """The text, or its end after an ellipsis: the end of a path matters most."""
+    """The text, or its end with an ellipsis if it is wider: the end of a path matters most."""
     text = visible(text)
     if _width(text) <= most_columns:
         return text
@@ -288,7 +288,7 @@ def _text(cell: object) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal: wide characters take two, marks on the one before take none."""
+    """The columns of a text on a terminal: wide characters take two, combining marks take none."""
     if text.isascii():
         return len(text)
     shown = (character for character in text if not unicodedata.combining(character))

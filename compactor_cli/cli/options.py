@@ -1,8 +1,8 @@
 """The options: one declaration each, from which flags, keys, variables, help, schema, man page and completion come.
 
 An option named ``keep_tail`` is ``--keep-tail`` on the command line, ``COMPACT_KEEP_TAIL`` in the environment and
-``keep-tail`` in a configuration file. One without a flag is a key alone: ``--set rpm=60``, or any of the others.
-`DeclaredOptions` declares those of a run; `SETTINGS` those that are fields of `Settings`, by their path.
+``keep-tail`` in a configuration file. An option without a flag is set on the command line by its key: ``--set rpm=60``.
+`DeclaredOptions` declares the options of a run, `SETTINGS` those that set fields of `Settings`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from compactor_cli.model.value import dataclass
 
 
 class OptionKind(StrEnum):
-    """What a value is; decides how it is read and completed."""
+    """The kind of an option's value, which decides how it is parsed and completed."""
 
     FLAG = "flag"  # given or not given
     PAIR = "pair"  # --x / --no-x
@@ -24,7 +24,7 @@ class OptionKind(StrEnum):
     LIST = "list"  # given any number of times
     COUNT = "count"
     TOKENS = "tokens"
-    TARGET = "target"  # tokens, or a share
+    TARGET = "target"  # tokens or a share
     RATIO = "ratio"
     SECONDS = "seconds"
     CHOICE = "choice"
@@ -49,8 +49,8 @@ class Group(StrEnum):
 class Scope(StrEnum):
     """Where an option may be set.
 
-    A project's file comes with a checkout, from whoever wrote the repository: it may set what is `ANYWHERE`, and
-    nothing else, whatever a later version declares. The other members are why it may not, in the words of the error.
+    A project's file comes with a checkout and may be written by anybody: it may only set options that are `ANYWHERE`.
+    The other members, except for `COMMAND_LINE`, are the reasons why it may not, as the error message has them.
     """
 
     ANYWHERE = "anywhere"
@@ -77,13 +77,13 @@ class Option(NamedTuple):
     group: Group
     kind: OptionKind
     help: str
-    flags: tuple[str, ...] = ()  # as click takes them; none: a key alone
+    flags: tuple[str, ...] = ()  # as click takes them; empty: the option has only a key
     scope: Scope = Scope.NOT_PROJECT
     metavar: str = ""
     choices: tuple[str, ...] = ()
     default: Any = None
-    into: str = ""  # the path of a field of `Settings`
-    values: str = ""  # what a shell completes it by: ``module:attribute`` of names, or of a function that gives them
+    into: str = ""  # the path of the field of `Settings` that it sets; empty: none
+    values: str = ""  # names for completion: ``module:attribute``, a collection or a function that returns one
 
     @property
     def key(self) -> str:
@@ -93,7 +93,7 @@ class Option(NamedTuple):
 
 T = TypeVar("T")
 _KINDS = {bool: OptionKind.FLAG, str: OptionKind.TEXT, tuple: OptionKind.LIST}
-# The placeholder of the value in the help, where an option names nothing else.
+# The placeholder of a value in the help, unless the option names one.
 _METAVARS = {
     OptionKind.COUNT: "N",
     OptionKind.TOKENS: "TOKENS",
@@ -121,7 +121,7 @@ def _declare(
     group: Group = Group.KEEP,
     **more: Any,
 ) -> Option:
-    """An option, of `Settings` where ``into`` is the path of a field. ``flags`` as in the help, the placeholder too."""
+    """Declare an option. ``flags`` are as in the help, followed by the placeholder: ``-t --target SIZE``."""
     words = flags.split()
     names = tuple(word for word in words if word.startswith("-"))
     metavar = "".join(words[len(names) :]) or _METAVARS.get(kind, "")
@@ -139,7 +139,7 @@ def option(
     choices: tuple[str, ...] = (),
     values: str = "",
 ) -> T:
-    """A field of `DeclaredOptions`; the default gives the kind."""
+    """A field of `DeclaredOptions`; unless ``kind`` is given, it follows from choices, flags or the default."""
     if kind is None:
         kind = OptionKind.CHOICE if choices else _KINDS[type(default)]
     if "/" in flags:
@@ -151,7 +151,7 @@ def option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOptions:
-    """How a run goes, next to the settings: each field an option, the last two aside, which the run sets itself."""
+    """The options of a run that are not settings. The run itself sets the last two fields, which are no options."""
 
     recursive: bool = option(
         _IN, False, "Take the transcripts below folders, known by their content.", "-r --recursive", _ONLY
@@ -425,7 +425,7 @@ SETTINGS = (
     _declare("restore_files", "restore_files", _K.COUNT, "Carry the last state of N files worked on.", "", _ANY),
     _declare("min_retention", "min_retention_ratio", _K.RATIO, "Fail where less of the middle survives.", "", _ANY),
 )
-# Not an option of its own, but any of them by its key; what it sets is read as the command line's.
+# Sets any option by its key, as if it were given on the command line.
 SET = Option(
     "set",
     _KEEP,
@@ -444,21 +444,21 @@ BY_NAME = {item.name: item for item in OPTIONS}
 
 
 def with_flags(group: Group) -> tuple[Option, ...]:
-    """The options of the command line in this section of its help."""
+    """The options that have flags in this section of the help."""
     found = tuple(item for item in OPTIONS if item.group is group and item.flags)
     return (*found, SET) if group is SET.group else found
 
 
 SECTIONS = tuple((group.value, with_flags(group)) for group in Group)
 
-# What `compactor batch` does not take.
+# The options that `compactor batch` does not take.
 NOT_FOR_SHARDS = frozenset(
     "last min_age output in_place append to no_compact archive engine keep_going html metrics events"
     " arrow split_at_boundaries summary_rows compress lock memory summariser embedding_model"
     " hook_before hook_after hook_timeout".split()
 ).union(option.name for option in with_flags(Group.LOOK))
 
-# What most runs need, by use: the help of -h.
+# The options that most runs need, by purpose: the help of -h.
 COMMON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Which transcripts", ("recursive", "last")),
     ("Where the result goes", ("output", "in_place", "append", "to")),

@@ -1,7 +1,7 @@
-"""The two programs: ``compact``, the filter, and ``compactor``, the toolbox, whose tools are imported when asked for.
+"""The two programs: ``compact``, the filter, and ``compactor``, the toolbox, which imports only the tool it runs.
 
-A click command is run by rules for errors and exit codes: click's own ``main`` turns Ctrl-C and a broken pipe into exit
-code 1; this does not.
+Click commands are run by `invoke` and its rules for errors and exit codes, as click's own ``main`` turns Ctrl-C and a
+broken pipe into exit code 1.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 USAGE = 2
-# What people look for at the filter.
+# Options of `compactor batch` that people try with the filter.
 _OF_BATCH = ("--column", "--shard", "--split")
 
 
 def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> int:
-    """Run the command; the exit code. Errors are printed on standard error."""
+    """Run the command; returns the exit code. Errors are printed on standard error."""
     if instruction := os.environ.get(variable_of(program)):
-        # A shell asks for completions (``_COMPACT_COMPLETE=bash_complete compact``).
+        # A shell requests completions (``_COMPACT_COMPLETE=bash_complete compact``).
         from click.shell_completion import shell_complete
 
         return shell_complete(prepare(command), {}, program, variable_of(program), instruction)
@@ -63,12 +63,12 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
     except Exception as error:
         code = _failed(program, error, arguments)
         with suppress(Exception):
-            _flush()  # or it fails again at exit
+            _flush()  # otherwise the interpreter's own flush fails at exit
         return code
 
 
 def _flush() -> None:
-    """Put out what is left for standard output; where that fails, nothing is left to fail again at exit."""
+    """Flush standard output; if that fails, it is redirected to nowhere, so that it does not fail again at exit."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -82,7 +82,7 @@ def _flush() -> None:
 
 
 def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
-    """Say an error of this package, or a defect; the exit code. A broken pipe and a full disk are distinguished."""
+    """Print an error or a defect; returns the exit code. A broken pipe is raised."""
     from compactor_cli.model.errors import CompactError
 
     if isinstance(error, CompactError):
@@ -94,13 +94,13 @@ def _failed(program: str, error: Exception, arguments: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         check = "owner and mode of it and of its folder" if isinstance(error, PermissionError) else "the file system"
         text = f"{where}{(error.strerror or str(error)).lower()}: the sources are as they were; check {check}"
-        if not where and error.errno in (errno.EBADF, errno.ENOSPC):  # what a tool prints: files are named
+        if not where and error.errno in (errno.EBADF, errno.ENOSPC):  # no file is named, so it is standard output
             from compactor_cli.archive.atomic import output_error
 
             text = str(output_error(error, "standard output"))
         _say(program, text)
         return CompactError.exit_code
-    is_shown = "-vv" in arguments or program != "compact"  # few of the tools have that option
+    is_shown = "-vv" in arguments or program != "compact"  # most tools do not have the option -vv
     if is_shown:
         import traceback
 
@@ -116,7 +116,7 @@ def _say(program: str, text: str) -> None:
     Console(program).error(text)
 
 
-# Packages that something depends on, with what for.
+# Optional packages, with what they are for.
 _PARTS = (
     ("litellm", "models (-m)"),
     ("tiktoken", "token counts"),
@@ -128,7 +128,7 @@ _PARTS = (
 
 
 def version_option() -> click.Option:
-    """``-V``, ``--version``."""
+    """The option ``-V``, ``--version``."""
     return click.Option(
         ["-V", "--version"],
         is_flag=True,
@@ -142,7 +142,7 @@ def version_option() -> click.Option:
 def _print_version(context: click.Context, _: click.Parameter, is_wanted: bool) -> None:
     if not is_wanted or context.resilient_parsing:
         return
-    # Slow to import, and every run imports this module.
+    # Imported here, as they are slow and every run imports this module.
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
 
@@ -181,7 +181,7 @@ On a terminal, without -o, a short view of the result is shown and nothing is wr
 
 """
 
-# Titles with their options.
+# The titles of sections with their options.
 Sections = tuple[tuple[str, tuple[Option, ...]], ...]
 
 SYNOPSIS = "[OPTIONS] [FILE|DIR]…"
@@ -205,7 +205,7 @@ EXIT_CODES = """\
 
 
 class Sectioned(click.Command):
-    """A command whose help is in sections; options in none of them stand under “Other”."""
+    """A command whose help has sections; options that are in none of them are listed under “Other”."""
 
     sections: Sections = SECTIONS
     examples = EXAMPLES
@@ -213,11 +213,11 @@ class Sectioned(click.Command):
     keys = KEYS
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The usage line."""
+        """Write the usage line."""
         formatter.write_usage(ctx.command_path, SYNOPSIS)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section, examples and exit codes."""
+        """Write the options by section, then keys, examples and exit codes."""
         records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
         for title, options in self.sections:
             with formatter.section(title):
@@ -225,7 +225,7 @@ class Sectioned(click.Command):
         with formatter.section("Other"):
             records.pop("operands", None)
             formatter.write_dl([found for found in records.values() if found])
-        # Not by the formatter, which breaks names at their hyphens.
+        # The formatter would break names at their hyphens.
         keys = wrap(", ".join(self.keys), formatter.width - 2, break_on_hyphens=False)
         for title, lines in (
             ("Keys of --set and configuration files; man compact explains each", keys),
@@ -241,7 +241,7 @@ class FilterCommand(Sectioned):
     """The filter: ``-h`` shows the options that most runs need, ``--help`` all."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The options of the table, and both helps."""
+        """The parameters, and the option ``-h`` for the short help."""
         short = click.Option(
             ["-h", "short_help"],
             is_flag=True,
@@ -269,7 +269,7 @@ def _show_common(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 def parameter(option: Option) -> click.Option:
-    """The click option. Values stay as they were written: one reader serves all layers."""
+    """The click option for an option. Values stay text, since all layers share one parser."""
     more: dict[str, Any] = {"help": option.help, "default": None}
     if option.kind is OptionKind.FLAG:
         more["is_flag"] = True
@@ -283,16 +283,19 @@ def parameter(option: Option) -> click.Option:
 
 
 def parameters(operands: str, *names: str, **helps: str) -> list[click.Parameter]:
-    """For another command: ``operands``, required unless in brackets, and the filter's options; ``helps``: its own."""
+    """The parameters of another command: ``operands``, and the named options of the filter.
+
+    Operands are required unless they are in brackets. ``helps`` replace the help texts of options.
+    """
     is_required = not operands.startswith("[")
     given = click.Argument(["operands"], nargs=-1, required=is_required, metavar=operands, type=click.UNPROCESSED)
     found = (BY_NAME[name]._replace(help=helps.get(name, BY_NAME[name].help)) for name in names)
-    # A key has a flag there.
+    # An option that is only a key in the filter gets a flag.
     flagged = (option if option.flags else option._replace(flags=(f"--{option.key}",)) for option in found)
     return [given, *map(parameter, flagged)]
 
 
-# Of several tools.
+# Options that several tools have.
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 READ_AS = click.option("--format", "dialect", default="", metavar="NAME", help="Read as this format.")
 
@@ -329,11 +332,11 @@ command = FilterCommand(
 
 
 def run_filter(arguments: Sequence[str]) -> int:
-    """Run ``compact``; the exit code."""
+    """Run ``compact``; returns the exit code."""
     return invoke(command, "compact", arguments)
 
 
-# Name: where it is, and its line in the help.
+# The tools by name: the module and attribute of the command, and its line in the help.
 TOOLS = {
     "batch": ("batch:batch", "Compact datasets in shards, on one machine or many."),
     "sessions": ("session_commands:sessions", "List the sessions of agents on this machine."),
@@ -362,17 +365,17 @@ TOOLS = {
 
 
 class Toolbox(click.Group):
-    """A group whose commands are imported on use; the list in its help imports none."""
+    """A group whose commands are imported only when they are run, and not for the list in its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the help."""
+        """The names of the tools, in the order of the help."""
         return list(TOOLS)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the tool; what it reads is held to the limits of the environment and the user's configuration."""
+        """Run the tool; what it reads is limited by the environment and the user's configuration."""
         from compactor_cli.read.streams import reads_within
 
-        def configured() -> ReadLimits:  # asked for when something is opened: most tools' starts load no configuration
+        def configured() -> ReadLimits:  # called when something is opened, so that few tools load the configuration
             from compactor_cli.cli.config import RunOptions, configure
 
             return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
@@ -381,7 +384,7 @@ class Toolbox(click.Group):
             return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The tool of that name, or None."""
+        """The command of the tool of that name; None if there is none."""
         if cmd_name not in TOOLS:
             return None
         module, attribute = TOOLS[cmd_name][0].split(":")
@@ -389,7 +392,7 @@ class Toolbox(click.Group):
         return prepare(found) if ctx.resilient_parsing else found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so; none of the tools is imported."""
+        """The names of tools that begin so; no tool is imported."""
         from click.shell_completion import CompletionItem
 
         names = [CompletionItem(name, help=line) for name, (_, line) in TOOLS.items() if name.startswith(incomplete)]
@@ -398,7 +401,7 @@ class Toolbox(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The tool; an unknown one is answered with the nearest."""
+        """The command to run; the error for an unknown name suggests the nearest one."""
         if args[0] not in TOOLS and not args[0].startswith("-"):
             from compactor_cli.model.settings import nearest
 
@@ -407,13 +410,13 @@ class Toolbox(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The names and their lines."""
+        """Write the names and their lines."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in TOOLS.items()])
 
 
 def run_toolbox(arguments: Sequence[str]) -> int:
-    """Run ``compactor``; the exit code."""
+    """Run ``compactor``; returns the exit code."""
     toolbox = Toolbox(
         "compactor",
         params=[version_option()],
@@ -429,12 +432,12 @@ _PATH = re.compile(r"FILE|DIR|FOLDER|PATH|ARCHIVE")
 
 
 class Values(click.ParamType[Any]):
-    """Names or paths that may stand for a parameter; every other word is taken as well."""
+    """A type that completes a parameter by names or paths; other words are accepted as well."""
 
     name = "values"
 
     def __init__(self, names: Callable[[], Iterable[str]], paths: str = "") -> None:
-        """``paths``: "file" or "dir" where the shell adds paths of its own."""
+        """``paths`` is "file" or "dir" if the shell completes paths, or else empty."""
         self._names = names
         self._paths = paths
 
@@ -443,12 +446,12 @@ class Values(click.ParamType[Any]):
         from click.shell_completion import CompletionItem
 
         found = [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
-        # click's script for bash forgets what came before a path.
+        # The path is first, as click's script for bash drops what comes before it.
         return [CompletionItem(incomplete, type=self._paths), *found] if self._paths else found
 
 
 def prepare(command: click.Command) -> click.Command:
-    """The same command, its parameters with the values to complete by; commands below it as well."""
+    """Set the types by which the parameters of a command, and of those below it, are completed; returns the command."""
     for param in command.params:
         if isinstance(param.type, click.Choice) or (isinstance(param, click.Option) and param.is_flag):
             continue
@@ -467,7 +470,7 @@ def prepare(command: click.Command) -> click.Command:
 
 
 def _names(place: str) -> Iterable[str]:
-    """The names at ``module:attribute`` of the package, or those that a function there gives."""
+    """The names in ``module:attribute`` of the package, which is a collection or a function that returns one."""
     module, attribute = place.split(":")
     found = getattr(import_module(f"compactor_cli.{module}"), attribute)
     names: Iterable[str] = found() if callable(found) else found
@@ -475,14 +478,14 @@ def _names(place: str) -> Iterable[str]:
 
 
 def _assignments() -> Iterator[str]:
-    """What --set takes, as far as it can be known: every key, with its values where they have names."""
+    """The completions of --set: every key, with its values if they have names."""
     for option in OPTIONS:
         known = option.choices or (_names(option.values) if option.values else ())
         yield from (f"{option.key}={value}" for value in known or ("",))
 
 
 def written_dialects() -> tuple[str, ...]:
-    """What ``--to`` takes."""
+    """The names that ``--to`` takes."""
     from compactor_cli.formats.conversation import Writing
     from compactor_cli.formats.registry import all_dialects
 
@@ -490,20 +493,20 @@ def written_dialects() -> tuple[str, ...]:
 
 
 def languages() -> tuple[str, ...]:
-    """What the key lang takes, without a model."""
+    """The values that the key lang takes without a model."""
     from compactor_cli.digest.language import LANGUAGES
 
     return ("auto", *LANGUAGES)
 
 
 def client_names() -> tuple[str, ...]:
-    """What ``--last`` takes."""
+    """The names that ``--last`` takes."""
     from compactor_cli.formats.clients import clients
 
     return (*(client.names[1] for client in clients(os.environ, Path("~"))), "any")
 
 
-# Where the names are that a parameter takes: by its name, or by the command's and its own.
+# The place of the names that a parameter takes (see `_names`), by its name or by the command's name and its own.
 _NAMES: Mapping[str, str] = {
     **{option.name: option.values for option in OPTIONS if option.values},
     "presets name": "presets:preset_names",
@@ -534,5 +537,5 @@ def completion(shell: str) -> int:
 
 
 def variable_of(program: str) -> str:
-    """The variable by which a shell asks this program for completions."""
+    """The environment variable by which a shell requests completions from this program."""
     return f"_{program.replace('-', '_').upper()}_COMPLETE"

@@ -1,4 +1,4 @@
-"""A run of the filter: configuration, what the options become, inputs, the batch, and what is printed about it."""
+"""A run of the filter: configuration, options, inputs, the batch, and the messages about it."""
 
 from __future__ import annotations
 
@@ -41,24 +41,22 @@ if TYPE_CHECKING:
 
 WOULD_CHANGE = 1
 FELL_BACK = 4
-# Each lock takes a file descriptor, of which a process commonly has 1,024.
-MOST_LOCKS = 200
-# A session that was written to a moment ago is likely to be open in its client.
-OPEN_SECONDS = 60.0
+MOST_LOCKS = 200  # each takes a file descriptor, of which a process commonly has 1,024
+OPEN_SECONDS = 60.0  # a session written to more recently is likely to be open in its client
 
 
 def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = False) -> int:
-    """Compact what the operands name; the exit code. Raises CompactError for what concerns the whole run.
+    """Compact what the operands name; returns the exit code. Raises CompactError for what concerns the whole run.
 
-    With ``only_look`` the results are shown and not written, as on a terminal where no place for them is named.
-    A report that was asked for is written in every case, also when the run is stopped; not over another file.
+    With ``only_look`` the results are shown and not written, as on a terminal if no place for them is named. A
+    requested report is written in any case, even if the run is stopped; never over another file.
     """
     report = str(given.get("report", ""))
     run_report = RunReport(report="")
     with ExitStack() as stack:
         try:
             check_written("report", report)
-            # Standard output is only known to be free for it when the run options are checked.
+            # Only after the check of the run options is it known whether the report may use standard output.
             run_report.report = "" if report == STDOUT else report
             configuration = configure(given, os.environ, Path.cwd())
             is_seen = is_terminal(sys.stdout)
@@ -86,7 +84,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
 
 
 def _check_stdout() -> None:
-    """Raise UsageError if standard output is closed, or open to be read alone."""
+    """Raise UsageError if standard output is closed or open only for reading."""
     import fcntl
 
     if fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
@@ -144,7 +142,7 @@ def _run(
 
 
 def _exit_code(reports: Sequence[InputReport], run_options: RunOptions) -> int:
-    """The code that says what became of all inputs."""
+    """The exit code for the results of all inputs."""
     codes = [report.exit_code for report in reports if report.exit_code]
     if codes:
         return 3 if 3 in codes else codes[0]
@@ -193,7 +191,7 @@ def _what_keeps_secrets(run_options: RunOptions) -> str:
 
 
 def check_names(settings: Settings, run_options: RunOptions) -> None:
-    """Raise UsageError for names that nothing goes by and a window without room, before anything is touched."""
+    """Raise UsageError for unknown names and a window that is too small, before anything is changed."""
     from compactor_cli.formats.registry import get
     from compactor_cli.plan.tokens import counter_for
     from compactor_cli.plan.trigger import decide
@@ -203,7 +201,7 @@ def check_names(settings: Settings, run_options: RunOptions) -> None:
 
         check_template(settings.template)
     counter_for(settings.tokenizer)
-    # Of any size: a share is to be a target.
+    # Checks target and window for a transcript of any size, since a target that is a share needs one.
     decide(settings, tokens=1, base_tokens=1_000_000, model="")
     if run_options.format:
         get(run_options.format)
@@ -216,7 +214,7 @@ def check_names(settings: Settings, run_options: RunOptions) -> None:
 
 
 def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) -> tuple[Job, ...]:
-    """The inputs and their outputs. Raises UsageError where folders are named and nothing in them is taken."""
+    """The inputs with their targets. Raises UsageError if no transcript is found in the folders that are named."""
     passed_over: list[str] = []
     sources = find_sources(
         operands or (() if run_options.files_from else (STDIN,)),
@@ -232,7 +230,7 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
         raise _nothing_found(operands, len(passed_over))
     if passed_over and console.level < Level.DONE:
         console.done(f"{counted(len(passed_over), 'name')} passed over, hidden or of no transcript: -v shows them")
-    # What is shown only because it is a terminal is refused where a pipe would refuse it.
+    # A result that is shown only because of the terminal gets the checks that it would get in a pipe.
     if run_options.purpose is not Purpose.ACT and (run_options.only_look or not run_options.shows_result):
         kind = TargetKind.IN_PLACE if run_options.in_place else TargetKind.STDOUT
         kind = TargetKind.APPEND if run_options.append else kind
@@ -250,12 +248,12 @@ def _jobs(operands: Sequence[str], run_options: RunOptions, console: Console) ->
 
 
 def _check_apart(jobs: Sequence[Job], run_options: RunOptions, run_report: RunReport) -> None:
-    """Raise UsageError where a report, a page or the like would be written over an input, a result or one another."""
+    """Raise UsageError if a report, a page or the like would overwrite an input, a result or another such file."""
     used = {path for job in jobs for path in (job.source.path, job.target.path)} - {STDOUT}
     try:
         check_free(run_options.written_besides, used)
     except UsageError:
-        run_report.report, run_report.listeners = "", []  # nor does it stand there that the run failed
+        run_report.report, run_report.listeners = "", []  # the failure is not reported to those files either
         raise
 
 
@@ -268,7 +266,7 @@ def _nothing_found(operands: Sequence[str], passed_over: int) -> UsageError:
 
 
 def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> None:
-    """Clear away what killed runs left where this one writes."""
+    """Remove what killed runs left in the folders where this run writes."""
     from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir
 
     stays = run_options.in_place or run_options.append
@@ -287,7 +285,7 @@ def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> No
 
 
 def _roots(jobs: Sequence[Job], run_options: RunOptions) -> tuple[str, ...]:
-    """The folders to lock: where files are replaced or written by the tree."""
+    """The folders to lock: those where files are changed in place, or the output folder."""
     if not run_options.lock or run_options.purpose is not Purpose.ACT:
         return ()
     if run_options.output_dir:
@@ -310,9 +308,9 @@ def _work_on(
     run_report: RunReport,
     reports: list[InputReport],
 ) -> None:
-    """Do the jobs one by one into ``reports``, what comes up on the way shown, saved and reported."""
+    """Run the jobs, adding a report of each to ``reports``; views, plans and events go to the outputs as they come."""
     total, unit = len(jobs), "file"
-    if len(jobs) == 1:  # of one input its bytes are counted
+    if len(jobs) == 1:  # the progress of one input is counted in bytes
         path = Path(jobs[0].source.path)
         total, unit = 0, "B"
         with suppress(OSError):
@@ -324,15 +322,15 @@ def _work_on(
     lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
     run_report.listeners += [progress, remember_archive, lines]
     outputs = _outputs(run_config, run_options, stack, run_report, is_single=len(jobs) == 1)
-    if run_report.wants_all or (len(jobs) == 1 and console.watched):  # one input moves the bar byte by byte
+    if run_report.wants_all or (len(jobs) == 1 and console.watched):  # for the progress bar
         outputs.emit = run_report.emit
-    # Where many files stay where they are and nobody looks at each, those that need nothing are remembered; not where
-    # other packages, programs and notes decide, which may change without a word.
+    # With several files in place, those that need nothing are remembered, unless the result depends on other packages,
+    # programs or notes, whose changes would not be noticed.
     seen = None
     is_looked_at = run_config.purpose is not Purpose.ACT or run_options.plan or run_options.interactive
     others = (getattr(run_config, name) for name in ("engine", "summariser", "importance", "shape", "hooks", "memory"))
     stays = (run_options.in_place or run_options.append) and len(jobs) > 1
-    # What shows each conversation has to meet it.
+    # Files with figures of each conversation need every conversation to be read.
     is_summed = run_options.metrics.endswith(PROMETHEUS) and not run_options.report
     shows_each = run_options.html or (run_options.metrics and not is_summed)
     if stays and not (is_looked_at or any(others) or run_config.redacts_output or shows_each):
@@ -348,7 +346,7 @@ def _work_on(
 def _outputs(
     run_config: RunConfig, run_options: RunOptions, stack: ExitStack, run_report: RunReport, *, is_single: bool
 ) -> Outputs:
-    """Who gets what comes up on the way."""
+    """The outputs of the run, with the files that they write opened."""
 
     def show(text: str) -> None:
         with system_errors("standard output"):
@@ -371,7 +369,7 @@ def _outputs(
 
 
 def remember_archive(event: Event, /) -> None:
-    """A listener: the archive that an original went to is put on the list of archives."""
+    """A listener that adds the archive of a stored original to the list of archives."""
     if isinstance(event, InputEnded) and event.report.archive:
         from compactor_cli.archive.restore import remember
 
@@ -379,7 +377,7 @@ def remember_archive(event: Event, /) -> None:
 
 
 def _private(path: str, stack: ExitStack) -> Callable[[bytes], object]:
-    """Writes to a file what comes out of transcripts: a new one is the user's alone, as sessions are."""
+    """A function that writes text from transcripts to a file; a new file is readable by the user alone."""
     file = stack.enter_context(output_file(path, mode=PRIVATE_FILE_MODE))
 
     def write(data: bytes) -> None:
@@ -392,7 +390,7 @@ def _private(path: str, stack: ExitStack) -> Callable[[bytes], object]:
 def run_config_of(
     run_options: RunOptions, settings: Settings, plan_file: PlanFile | None, console: Console
 ) -> RunConfig:
-    """The configuration of a run of the filter, without models. Raises UsageError for names that nothing has."""
+    """The configuration of a run of the filter, without models. Raises UsageError for unknown names."""
     importance = engine = page = None
     if settings.keep.by not in KEPT_BY:
         from compactor_cli.llm.importance import PluginImportance
@@ -428,7 +426,7 @@ def run_config_of(
 
 
 def _view(run_options: RunOptions) -> View | None:
-    """What is shown of each transcript, in a run that only looks."""
+    """The view of each transcript that is shown, in a run that writes nothing; None without one."""
     if run_options.purpose is Purpose.ACT:
         return None
     color = wants_color(run_options.color, sys.stdout, os.environ)
@@ -442,7 +440,7 @@ def _view(run_options: RunOptions) -> View | None:
 
 
 def _summariser(run_options: RunOptions) -> Callable[[str], Summariser] | None:
-    """What makes the plug-in that writes the summaries, for guidance; None where no plug-in does."""
+    """A function that makes the plug-in summariser for given guidance; None if no plug-in is named."""
     name = run_options.summariser
     if name in ("", "digest"):
         return None
@@ -454,7 +452,7 @@ def _summariser(run_options: RunOptions) -> Callable[[str], Summariser] | None:
 
 
 def _hooks(run_options: RunOptions) -> Hooks | None:
-    """The user's programs. Raises UsageError for what is not a command line."""
+    """The user's hooks; None if there are none. Raises UsageError for an invalid command line."""
     before, after = run_options.hook_before, run_options.hook_after
     if not (before or after):
         return None
@@ -472,7 +470,7 @@ def _hooks(run_options: RunOptions) -> Hooks | None:
 
 
 def check_memory(run_options: RunOptions, *, inputs: int) -> None:
-    """Raises UsageError for a note that is not there, and for one note for several sessions."""
+    """Raise UsageError for a note that cannot be read, and for one note for several sessions."""
     if not run_options.memory:
         return
     if NOTE_NAME not in run_options.memory:
@@ -485,9 +483,9 @@ def check_memory(run_options: RunOptions, *, inputs: int) -> None:
 def with_models(
     run_config: RunConfig, run_options: RunOptions, stack: ExitStack, emit: Listener | None = None
 ) -> RunConfig:
-    """The configuration with the connection to the models, where one is named, and with the person to be asked.
+    """The configuration with the connection to the models, if any is named, and with the review if it is interactive.
 
-    ``emit`` gets an event for each call. Raises UsageError where a model is named and nothing is to be summed up.
+    ``emit`` gets an event for each call. Raises UsageError if a model is named and nothing is to be summarised.
     """
     if run_options.model and run_config.settings.strategy is not Strategy.SUMMARY:
         what = f"nothing is summed up by the strategy {run_config.settings.strategy.value}, so no model can write it"
@@ -523,7 +521,7 @@ def with_models(
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
-    """Print what was asked of models, or would be; the same for the report."""
+    """Print the usage of models, made or planned; returns the same for the report, or None without models."""
     run = run_config.model_run
     if run is None:
         return None
@@ -535,7 +533,7 @@ def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapp
 
 
 def model_config(run_options: RunOptions, settings: Settings) -> ModelConfig:
-    """The configuration of models. Raises UsageError for files that cannot be read, and for unknown tasks."""
+    """The configuration of the models. Raises UsageError for files that cannot be read and for unknown tasks."""
     from compactor_cli.llm.limits import RateLimits, SpendLimits
     from compactor_cli.llm.model_calls import NO_KEYS, read_keys
     from compactor_cli.llm.model_client import Fallback, breaker_file, replies_file

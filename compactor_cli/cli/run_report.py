@@ -1,4 +1,4 @@
-"""Run report: what is known of a run so far, passed to its listeners and written as its report when it ends."""
+"""Run report: what is known of a run, passed to listeners as events and written as a report when the run ends."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from compactor_cli.llm.limits import Spent
     from compactor_cli.run.model_run import ModelRun
 
-# Inputs of a report that are checked by its schema: the others are written as these are, and checking ten
-# thousand takes longer than working on them.
+# Inputs of a report that are checked against its schema: the others are written by the same code, and checking ten
+# thousand would take longer than the work on them.
 MOST_CHECKED = 200
 REPORT_SCHEMA = 2
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
 
 
 def _json(value: object, *, indented: bool) -> str:
-    """In ASCII: names of files may hold bytes that are not UTF-8."""
+    """JSON in ASCII, since names of files may hold bytes that are not UTF-8."""
     try:
         text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indented else 0).decode()
     except orjson.JSONEncodeError:
@@ -51,20 +51,20 @@ def _json(value: object, *, indented: bool) -> str:
 
 @dataclass(slots=True)
 class RunReport:
-    """What is known of a run so far, and who listens to its events."""
+    """What is known of a run so far, and the listeners to its events."""
 
-    report: str  # where it is written; empty: nowhere
-    settings: Settings | None = None
+    report: str  # the path of the report; empty: none is written
+    settings: Settings | None = None  # None: not known yet
     inputs: tuple[InputReport, ...] = ()
-    model: Mapping[str, Any] | None = None
-    listeners: list[events.Listener] = field(default_factory=list)  # get every event, in their order
-    wants_all: bool = False  # someone listens to what happens inside an input, not to its end alone
-    resume_command: str = ""  # how the client of the session that was asked for goes on with it
-    started: float = field(default_factory=time.time)
+    model: Mapping[str, Any] | None = None  # the usage of models; None without any
+    listeners: list[events.Listener] = field(default_factory=list)  # each gets every event
+    wants_all: bool = False  # whether a listener needs the events within an input, and not only its end
+    resume_command: str = ""  # the command by which the client goes on with the session of --last; empty: not known
+    started: float = field(default_factory=time.time)  # Unix seconds
     metrics: Metrics | None = None
 
     def open_events(self, run_options: RunOptions, console: Console, stack: ExitStack) -> None:
-        """Make listeners of what is asked for. Raises UsageError for a descriptor that is not open."""
+        """Add the listeners that the options name. Raises UsageError for a descriptor that is not open."""
         if run_options.metrics:
             self.metrics = Metrics(run_options.metrics)
             self.listeners.append(self.metrics)
@@ -74,19 +74,19 @@ class RunReport:
             self.wants_all = True
 
     def emit(self, event: Event, /) -> None:
-        """One event for everyone."""
+        """Pass an event to all listeners."""
         for listener in self.listeners:
             listener(event)
 
     def add_late(self, report: InputReport) -> None:
-        """An input that was done when the run was stopped."""
+        """Add an input that was done but not yet returned when the run was stopped."""
         self.inputs = (*self.inputs, report)
         self.emit(events.InputEnded(report=report))
 
     def close(self, exit_code: int, error: str) -> None:
-        """The run is over: emit that, and write the report as JSON by the schema ``report``, an input a line.
+        """Emit the end of the run, and write the report: JSON by the schema ``report``, with one line for each input.
 
-        What one of them cannot write stands in those after it, and is raised.
+        The first error of a listener is passed to the later ones and to the report, and is raised at the end.
         """
         failure: CompactError | None = None
         for listener in self.listeners:
@@ -130,7 +130,7 @@ class RunReport:
 
 
 def output_file(path: str, *, mode: int = DEFAULT_MODE) -> AbstractContextManager[IO[bytes]]:
-    """A file as `atomic_writer` makes it, or standard output."""
+    """A file to write, by `atomic_writer`, or standard output."""
     return standard_output() if path == STDOUT else atomic_writer(path, mode=mode)
 
 
@@ -149,11 +149,11 @@ _INPUT = (
 
 
 class EventFile(AbstractContextManager["EventFile"]):
-    """Writes to a file (after what is in it) or to an open descriptor, a whole line at a time.
+    """Appends events to a file, or writes them to an open descriptor, always whole lines.
 
-    ``fd:3`` names a descriptor, ``-`` standard output. The first event makes the file, or raises UsageError: by then it
-    is known to be no input and no result. Where writing fails later, the run goes on: nothing more is written, and
-    ``console`` warns of it in the end. Use as a context manager.
+    ``fd:3`` names a descriptor, ``-`` standard output. The file is opened at the first event, which raises UsageError
+    if that fails: by then it is known to be no input and no result. If writing fails later, the run goes on, nothing
+    more is written, and ``console`` warns of it at the end. Use as a context manager.
     """
 
     def __init__(self, where: str, console: Console) -> None:
@@ -162,17 +162,17 @@ class EventFile(AbstractContextManager["EventFile"]):
         self._console = console
         self._trouble = ""
         self._lock = threading.Lock()
-        # What was paid, by transcript while it is worked on, then by input.
+        # The cost by transcript, while it is worked on, and by input.
         self._costs_usd: defaultdict[str, float] = defaultdict(float)
         self._paid_usd: defaultdict[str, float] = defaultdict(float)
         self._number = _DESCRIPTOR.fullmatch("fd:1" if where == STDOUT else where)
-        # No file that is opened until then may get its number.
+        # Duplicated now, before a file that the run opens can get a number that was not open.
         self._descriptor = self._opened() if self._number else -1
 
     def _opened(self) -> int:
         try:
             if self._number:
-                # One of its own, not passed on to other programs.
+                # A duplicate, which programs that the run starts do not inherit.
                 descriptor = os.dup(int(self._number[1]))
                 os.write(descriptor, b"")
                 return descriptor
@@ -190,7 +190,7 @@ class EventFile(AbstractContextManager["EventFile"]):
             os.close(self._descriptor)
 
     def __call__(self, event: Event) -> None:
-        """Write its lines. Raises UsageError where the file cannot be made."""
+        """Write the lines of an event. Raises UsageError if the file cannot be opened."""
         with self._lock:
             self._descriptor = self._opened() if self._descriptor < 0 else self._descriptor
             try:
@@ -255,18 +255,16 @@ def _picked(report: TranscriptReport | InputReport, names: list[str]) -> dict[st
 
 
 _PERCENTILES = (5, 25, 50, 75, 95)
-# Failures are counted all, and listed this many.
-_LISTED = 1_000
-# A file of this name is written for Prometheus.
-PROMETHEUS = ".prom"
+_LISTED = 1_000  # failures listed at most; all are counted
+PROMETHEUS = ".prom"  # the ending of a file that is written for Prometheus
 
 
 class Metrics:
-    """A listener that writes the file when the run ends, also when it failed.
+    """A listener that writes the file of metrics when the run ends, even if it failed.
 
-    ``conversations``: counts by outcome, and of those over their target; ``tokens``: sums and their ratio;
-    ``each``: percentiles over conversations (``ratio``: of the compacted ones); ``summaries``: who wrote them;
-    ``failures``: where and why. Twelve bytes are held for each conversation.
+    ``conversations``: counts by outcome, and of those over their target; ``tokens``: sums and their ratio; ``each``:
+    percentiles over conversations (``ratio``: over the compacted ones only); ``summaries``: counts by who wrote them;
+    ``failures``: place and reason. Only a few numbers are held in memory for each conversation.
     """
 
     def __init__(self, path: str) -> None:
@@ -282,7 +280,7 @@ class Metrics:
         self._failures: list[dict[str, Any]] = []
 
     def __call__(self, event: Event, /) -> None:
-        """Count it."""
+        """Count a transcript, or write the file at the end of the run."""
         if isinstance(event, RunEnded):
             is_prometheus = self._path.endswith(PROMETHEUS)
             text = self.prometheus(event) if is_prometheus else json.dumps(self.value(), indent=2) + "\n"
@@ -306,7 +304,7 @@ class Metrics:
             self._failures.append({"input": event.path, "line": report.line, "reason": report.reason})
 
     def prometheus(self, ended: RunEnded) -> str:
-        """What the textfile collector of Prometheus' node_exporter reads: the last run, as gauges."""
+        """The metrics as gauges of the last run, for the textfile collector of Prometheus' node_exporter."""
         sizes = totals(ended.inputs)
         cost_usd = float(str((ended.model or {}).get("cost_usd") or 0.0))
         families = (
@@ -333,7 +331,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
     def value(self) -> dict[str, Any]:
-        """What the file holds."""
+        """The content of the file."""
         before, after = sum(self._before), sum(self._after)
         ratio = round(after / before, 4) if before else 1.0
         return {
@@ -355,14 +353,14 @@ class Metrics:
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:
-    """By the nearest rank; empty without values."""
+    """The percentiles by the nearest rank; empty if there are no values."""
     ordered = sorted(values)
     ranks = {f"p{percent}": -(-percent * len(ordered) // 100) - 1 for percent in _PERCENTILES}
     return {name: round(ordered[max(rank, 0)], 4) for name, rank in ranks.items()} if ordered else {}
 
 
 def print_models(run: ModelRun, console: Console) -> None:
-    """Say what was asked and what it cost; and whatever is wrong with keys or the reply cache."""
+    """Print warnings about keys, names and the reply cache, then the requests and their cost."""
     for warning in run.config.warnings:
         console.warn(warning)
     if run.cache and run.cache.trouble:
@@ -371,7 +369,7 @@ def print_models(run: ModelRun, console: Console) -> None:
 
 
 def print_spent(spent: Spent, model: str, console: Console) -> None:
-    """Say what was asked and what it cost."""
+    """Print the requests and their cost; nothing if there were none."""
     if not spent.requests and not spent.cache_hits:
         return
     cost = f", ${spent.cost_usd:.4f}" if spent.cost_usd else ""

@@ -1,4 +1,4 @@
-"""``compactor sessions``: the sessions that clients keep on this machine, and which of them to compact."""
+"""Commands about sessions: list those on this machine, count them, and show what would be sent or compacted."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ _AGES = ((365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSession:
-    """A session with its size. ``saved_tokens``: what compacting would take off; ``error``: why it was not counted."""
+    """A session with its size."""
 
     session: SessionFile
     tokens: int = 0
-    window_tokens: int = 0
-    saved_tokens: int = 0
-    error: str = ""
+    window_tokens: int = 0  # of its model; 0: not known
+    saved_tokens: int = 0  # by which compacting would make it smaller
+    error: str = ""  # why it was not counted
 
     @classmethod
     def of(cls, session: SessionFile, settings: Settings) -> MeasuredSession:
-        """The session, and what a plan would leave of it."""
+        """Count a session, and plan its compaction."""
         mode = Mode.APPEND if session.client.append else Mode.REWRITE
         tokens = saved = window = 0
         try:
@@ -69,7 +69,7 @@ class MeasuredSession:
         return cls(session=session, tokens=tokens, window_tokens=window, saved_tokens=saved)
 
     def as_json(self) -> dict[str, Any]:
-        """The object that --json prints."""
+        """The object that ``--json`` prints."""
         session = self.session
         return {
             "client": session.client.names[1],
@@ -90,7 +90,7 @@ class MeasuredSession:
 
     @property
     def command(self) -> str:
-        """The command that compacts it so that its client goes on with less."""
+        """The command that compacts it in such a way that its client goes on with the result."""
         how = "--append" if self.session.client.append else "-i"
         return f"compact {how} {terminal.shell_word(str(self.session.path))}"
 
@@ -144,7 +144,7 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
 
 
 def _table(measured: Sequence[MeasuredSession], width: int) -> str:
-    """The rows, the project clipped to what a terminal of this width leaves, the path in full where it fits."""
+    """The table in this width: with full paths if they fit, or else with ids and the projects clipped."""
 
     def width_of(rows: Sequence[Sequence[object]]) -> int:
         return max(map(len, table(HEAD, rows).splitlines()))
@@ -166,7 +166,10 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
-    """Ask which session to compact, show how, and do it on a yes. Anything else leaves all as they are."""
+    """Ask which session to compact, show the command, and run it on a yes; returns the exit code.
+
+    Any other answer leaves all sessions as they are.
+    """
     answer = _ask("compact which? (a number; Enter: none): ")
     if not answer.isdigit() or not 1 <= int(answer) <= len(measured):
         return 0
@@ -183,31 +186,31 @@ def _pick(measured: Sequence[MeasuredSession]) -> int:
 
 
 def _ask(question: str) -> str:
-    """The answer to a question on a terminal; empty at the end of input. Ctrl-C stops the program, as elsewhere."""
+    """The answer to a question on the terminal; empty at the end of input. Ctrl-C stops the program."""
     click.echo(question, nl=False, err=True)
     return sys.stdin.readline().strip()
 
 
 STATS_HEAD = ("tokens", "of window", *"turns calls unpaired messages records conversations format file".split())
-# What a narrow terminal does without, in this order.
+# The columns that are left out on a narrow terminal, in this order.
 _OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns", "format")
 
 
 @dataclass(slots=True, kw_only=True)
 class TranscriptStats:
-    """One input counted."""
+    """The counts of one input."""
 
     path: str
     formats: list[str] = field(default_factory=list)
     conversations: int = 0
     records: int = 0
-    messages: int = 0
+    messages: int = 0  # records except for bookkeeping
     tokens: int = 0
     turns: int = 0
-    calls: int = 0  # with their results
+    calls: int = 0  # that have their results
     orphans: int = 0  # calls or results without their other half
     window_tokens: int = 0
-    pressure_ratio: float | None = None  # of the fullest conversation; None where no window is known
+    pressure_ratio: float | None = None  # how full the window of the fullest conversation is; None: no window is known
     token_method: str = ""
     invalid_lines: int = 0
 
@@ -251,7 +254,7 @@ def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> 
 
 
 def count(source: InputSource, run_options: RunOptions, settings: Settings) -> TranscriptStats:
-    """One input counted, its conversations one by one. Raises CompactError."""
+    """Count one input, one conversation at a time. Raises CompactError."""
     found = TranscriptStats(path=source.path, window_tokens=named_window_tokens(settings.trigger))
     counters: dict[str, Counter] = {}
     with open_stream(source.path) as stream:
@@ -293,9 +296,9 @@ def view(file: str, dialect: str) -> int:
 
 
 def message_fields(message: Message) -> dict[str, Any]:
-    """The content of a message as a JSON object; what is empty is left out."""
+    """The content of a message as a JSON object, without empty values."""
     parts = message.parts
-    # Images and files, those in results too; reasoning that is encrypted is neither.
+    # Images and files, including those in results, but not encrypted reasoning.
     media = sum(isinstance(part, Media) and part.kind not in OPAQUE_KINDS for part in parts)
     calls: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []

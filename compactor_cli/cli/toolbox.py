@@ -1,6 +1,6 @@
-"""The toolbox's commands that hand over to one other room: what there is, what agents call, what a summary keeps.
+"""Commands of the toolbox that hand over to one other package: presets, formats, schemas, agents, evaluation.
 
-Each imports what it needs when it is run: a client's hook waits for the start.
+Each imports what it needs only when it is run, since a client waits for the start of a hook.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def tool_schema(form: str, preset: str) -> int:
 
 
 def definition(name: str, form: str) -> dict[str, Any]:
-    """The tool in the form of OpenAI's chat completions or of Anthropic's messages."""
+    """The definition of the tool for OpenAI's chat completions or Anthropic's messages."""
     parameters = {
         "type": "object",
         "properties": {"focus": {"type": "string", "description": _TOOL_FOCUS}},
@@ -204,7 +204,7 @@ def digest(file: str, as_json: bool, **given: Any) -> int:
     from compactor_cli.archive.store import Archive
 
     bounds = {"tokens": read_tokens(given["size"], "--size") if given["size"] else 0, "chars": given["chars"] or 0}
-    if not as_json:  # the line break at the end counts, too
+    if not as_json:  # the line break at the end counts as well
         bounds = {name: max(bound - 1, 1) if bound else 0 for name, bound in bounds.items()}
     tables = {"keep_tail": given["but_newest"], "focus": given["focus"]}
     settings = settings_from(tables, load_preset(given["preset"]).settings, "options")
@@ -237,10 +237,10 @@ def mcp(archive_dir: str) -> int:
 
 
 class _NeverBlocks(click.Command):
-    """A command that prints its usage errors and ends with code 0: exit code 2 would stop a client's compaction."""
+    """A command that exits with 0 after a usage error, since exit code 2 would stop a client's compaction."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, usage errors aside."""
+        """Parse the arguments; usage errors are printed, and the command exits with 0."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -261,7 +261,7 @@ def hook(event: str, client: str) -> int:
     from compactor_cli.agents.hook import run_hook
 
     answer = run_hook(event, client, lambda: sys.stdin.buffer.read())
-    # A file of its own: what it cannot write, the interpreter must not try again at its end.
+    # A separate file object, so that the interpreter does not try again at exit what could not be written.
     with suppress(OSError), open(1, "wb", closefd=False) as out:
         out.write(f"{answer}\n".encode("utf-8", "replace") if answer else b"")
     return 0
@@ -384,10 +384,10 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
         ("--questions", "--limit", given["limit"]),
         ("--at client", "--budgets", at_client and given["budgets"]),
     ):
-        if value:  # it would change nothing
+        if value:  # the option would have no effect
             raise UsageError(f"{option} does not go with {mode}", next_step="leave one of them out")
     names = _baseline_names(given["baselines"])
-    # A client's own summary covers everything before it.
+    # A client's own summary covers everything before the cut, so that there is no tail.
     tail_tokens, tails = _tail_tokens(given["tails"], everywhere=0 if at_client else CutRule().tail_tokens)
     options = asked.QuestionOptions(
         paths=paths,
@@ -439,7 +439,7 @@ def _progress(unit: str) -> Progress:
 
 
 def _print_found(found: str | dict[str, Any]) -> None:
-    """A text as it is, anything else as JSON."""
+    """Print a text as it is, anything else as JSON."""
     sys.stdout.write(found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 
@@ -452,7 +452,7 @@ def _budget_sizes(budgets: str | None) -> tuple[Size, ...]:
 
 
 def _tail_tokens(given: Sequence[str], everywhere: int) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """The tail's tokens, and those for paths that hold a part: ``8k``, ``chat=500``."""
+    """The tokens of the tail, and (part of a path, tokens) for some paths: ``8k``, ``chat=500``."""
     parts: list[tuple[str, int]] = []
     for item in given:
         part, is_part, size = item.rpartition("=")
@@ -465,7 +465,7 @@ def _tail_tokens(given: Sequence[str], everywhere: int) -> tuple[int, tuple[tupl
 
 
 def _output_of(preset: str, case: EvalCase, budget_tokens: int) -> bytes:
-    """What a preset makes of a case."""
+    """The output of compacting a case with a preset, at a target that leaves the summary this budget."""
     from compactor_cli.digest.digest import Digest
     from compactor_cli.engine import compact_transcript
     from compactor_cli.plan.tokens import counter_for
@@ -481,7 +481,7 @@ def _output_of(preset: str, case: EvalCase, budget_tokens: int) -> bytes:
 
 
 def _preset_methods(baselines: Sequence[str]) -> tuple[Baseline, ...]:
-    """The presets among the baselines."""
+    """The baselines that are presets. Raises UsageError for an unknown preset."""
     from compactor_cli.evaluate.methods import filter_baseline
 
     names = [name.removeprefix(_PRESET) for name in baselines if name.startswith(_PRESET)]

@@ -1,4 +1,4 @@
-"""Views: what people are shown of a plan, a result and a run; and the summary that they are asked about."""
+"""Views: how plans, results and runs are shown to people, and how they are asked about a summary."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Estimate
 
 EXCERPT_CHARS = 96
-# Of a long run of covered records the ends are enough to see what it is.
-SHOWN_RECORDS = 6
-# Of a result that is only shown: rows of a dataset, and lines of a summary.
-SHOWN_ROWS = 10
-SHOWN_LINES = 24
+SHOWN_RECORDS = 6  # of a run of covered records: from its two ends
+SHOWN_ROWS = 10  # of a dataset, in the short view of a result
+SHOWN_LINES = 24  # of a summary, in the short view of a result
 
-# What is done to records that do not stay, by the rule; all other rules shorten texts.
+# What happens to records that do not stay, by rule; the other rules shorten texts.
 _LEFT_OUT = {
     ORPHAN: "leave out {} (tool calls or results without the other half)",
     SUPERSEDED: "leave out {} (the client sends them no longer)",
@@ -47,7 +45,7 @@ _LEFT_OUT = {
 
 
 def where(transcript: Transcript) -> str:
-    """``path``, with the line for a row of a dataset or a later session of a stream."""
+    """The path of a transcript, with its line if it is a row of a dataset or a later session of a stream."""
     if not transcript.records:
         return "-"
     place = transcript.records[0].place
@@ -57,7 +55,7 @@ def where(transcript: Transcript) -> str:
 
 
 def plan_view(transcript: Transcript, row: Compaction, model: str) -> str:
-    """The decision, a line per span, and what ``model`` would be asked."""
+    """The plan, with a line for each region, and the requests that ``model`` would get."""
     plan = row.plan
     size = f"{counted(len(transcript.records), 'record')}, {_tokens(plan.tokens_before, plan.reason)}"
     head = f"{where(transcript)}: {transcript.dialect}, {size}"
@@ -81,14 +79,14 @@ def plan_view(transcript: Transcript, row: Compaction, model: str) -> str:
 
 
 def estimate_line(estimate: Estimate, model: str) -> str:
-    """What would be asked, for people."""
+    """A line about the requests that would be made, and their cost."""
     cost = "price unknown" if estimate.cost_usd is None else f"about ${estimate.cost_usd:.4f}"
     sizes = f"{estimate.input_tokens:,} tokens in, {estimate.output_tokens:,} out"
     return f"  {model} would get {counted(estimate.requests, 'request')}: {sizes}, {cost}"
 
 
 def diff_view(transcript: Transcript, row: Compaction, color: bool) -> str:
-    """Before and after: kept records counted, left-out ones named, the summary in full; empty where nothing changes."""
+    """The difference: kept records counted, others named, the summary in full; empty if nothing changes."""
     if not row.changed:
         return ""
     plan, name = row.plan, where(transcript)
@@ -108,7 +106,10 @@ def diff_view(transcript: Transcript, row: Compaction, color: bool) -> str:
 
 
 def result_view(transcript: Transcript, row: Compaction, color: bool) -> str:
-    """The result in short: a line per span, and the beginning of the summary. Of a dataset, the first rows alone."""
+    """The result in short: a line for each region, and the beginning of the summary.
+
+    It is empty for an unchanged transcript, and for the rows of a dataset after the first `SHOWN_ROWS`.
+    """
     report, is_row = row.report, transcript.frame.container is not Container.LINES
     if not row.changed or (is_row and transcript.records[0].place.line > SHOWN_ROWS):
         return ""
@@ -132,17 +133,17 @@ def _region_lines(plan: Plan) -> list[str]:
 
 
 def _regions(plan: Plan) -> list[tuple[Span, ...]]:
-    """Runs of kept spans, and runs of all others: bookkeeping between covered records is left out."""
+    """The spans in runs of kept ones and runs of others."""
     return [tuple(spans) for _, spans in groupby(plan.spans, key=_is_kept)]
 
 
 def _is_kept(span: Span) -> bool:
-    """Whether the model is shown these records as they were: a client's counter of tokens is not content."""
+    """Whether these records stay as they were, except for a client's counter of tokens, which is not content."""
     return span.action is Action.KEEP or span.name == COUNTER
 
 
 def _fate(region: tuple[Span, ...]) -> str:
-    """What is done to how many records."""
+    """What happens to the records of a region, with their numbers."""
     counts: dict[tuple[Action, str], int] = {}
     for span in region:
         key = (span.action, span.name)
@@ -158,7 +159,7 @@ def _fate(region: tuple[Span, ...]) -> str:
 
 
 def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: bool) -> Iterator[str]:
-    """The first and the last of these records."""
+    """Lines for the first and the last records of a region that does not stay."""
     edits = {edit.record: edit for edit in plan.edits if edit.part != USAGE}
     indices = range(region[0].start, region[-1].stop)
     shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
@@ -193,7 +194,7 @@ def _range(region: tuple[Span, ...]) -> str:
 
 
 class ResultLines:
-    """A listener that prints what became of each input, and in the end of all of them."""
+    """A listener that prints what became of each input and, at the end, of all of them."""
 
     def __init__(
         self, run_options: RunOptions, settings: Settings, console: Console, inputs: int, resume_command: str
@@ -202,11 +203,11 @@ class ResultLines:
         self._settings = settings
         self._console = console
         self._inputs = inputs
-        self._resume_command = resume_command  # how the client goes on with the session, where that is known
+        self._resume_command = resume_command  # how the client goes on with the session; empty if that is not known
         self._began = time.time()
 
     def __call__(self, event: Event, /) -> None:
-        """Print what the event is worth to a person."""
+        """Print the result of an input, or of the run."""
         if isinstance(event, events.InputEnded):
             self._print_input(event.report)
         elif isinstance(event, RunEnded) and not event.error and self._options.purpose is Purpose.ACT:
@@ -222,9 +223,9 @@ class ResultLines:
                 self._console.done(f"go on with it: {self._resume_command}")
 
     def _print_input(self, report: InputReport) -> None:
-        """Errors and warnings of one input, then its result on one line."""
+        """Print the errors and warnings of one input, then its result on one line."""
         console, purpose = self._console, self._options.purpose
-        # Of an empty input no plan and no difference is shown.
+        # An empty input has no plan or difference to show, so that its result is printed.
         has_result = purpose is Purpose.ACT or self._options.shows_result or not report.counts
         name = shown_name(report.path)
         _print_problems(name, report, self._settings, purpose, console)
@@ -250,7 +251,7 @@ class ResultLines:
 
 
 def _unchanged_line(report: InputReport, settings: Settings) -> str:
-    """How large it is, why it stays as it is, and how it becomes smaller anyway."""
+    """The size of an unchanged input, why it stays as it is, and how to make it smaller nevertheless."""
     if len(report.transcripts) != 1 or sum(report.counts.values()) > 1:
         reason = report.reason or f"none of its {counted(sum(report.counts.values()), 'conversation')} needs compacting"
         return f"{report.tokens_before:,} tokens ({reason})"
@@ -267,7 +268,7 @@ def _unchanged_line(report: InputReport, settings: Settings) -> str:
 
 
 def _tokens(count: int, reason: str) -> str:
-    """A size before; ``reason`` shows that it was not counted, where its bytes are few enough."""
+    """The size before, in words; ``reason`` begins with "at most" if the size is only a bound by the bytes."""
     return f"{'at most ' if reason.startswith('at most ') else ''}{count:,} tokens"
 
 
@@ -291,7 +292,7 @@ def _print_problems(name: str, report: InputReport, settings: Settings, purpose:
         for note in item.notes:
             console.note(f"{where}: {note}")
         if item.outcome is Outcome.UNCHANGED and item.tier not in ("", Tier.NONE):
-            # A warning from the second tier on, where the window is the one that the run is about.
+            # From the second tier on it is a warning, if the run's own options name the window.
             is_named = settings.trigger.window_tokens or settings.trigger.window_model
             line = f"{item.tokens_before:,} tokens fill {item.tokens_before / item.window_tokens:.0%} of the window"
             start = f"; compaction starts at {settings.trigger.compact_ratio:.0%}" if is_named else ""
@@ -306,11 +307,11 @@ def _print_problems(name: str, report: InputReport, settings: Settings, purpose:
 
 
 def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
-    """Say how many summaries the digest wrote in place of the model or plug-in that was asked for, and why."""
+    """Print how many summaries the digest wrote in place of the model or plug-in, and the commonest reason."""
     asked = [item for report in reports for item in report.transcripts if item.summary_source]
     reasons = Counter(item.fell_back for item in asked if item.fell_back)
     if len(asked) == 1 and any(asked[0].fell_back in warning for warning in asked[0].warnings):
-        return  # it is in the line about this transcript
+        return  # a warning about this transcript has it already
     if reasons:
         (reason, _), *others = reasons.most_common()
         more = f" (and {len(others)} other reasons)" if others else ""
@@ -318,7 +319,7 @@ def warn_of_fallbacks(reports: Sequence[InputReport], console: Console) -> None:
 
 
 def _change(before: int, after: int) -> str:
-    """``12,054 → 2,997 tokens (−75 %)``; one number where nothing changed."""
+    """``12,054 → 2,997 tokens (−75 %)``; one number if nothing changed."""
     if before == after:
         return f"{before:,} tokens"
     percent = round(100 * (1 - after / before)) if before else 0
@@ -326,7 +327,7 @@ def _change(before: int, after: int) -> str:
     return f"{before:,} → {after:,} tokens ({sign}{abs(percent)} %)"
 
 
-# Who wrote the summary, as part of a sentence.
+# What happened to covered records, by who wrote the summary.
 _AUTHORS = {
     "digest": "summarised by the digest",
     "model": "summarised by the model",
@@ -335,7 +336,7 @@ _AUTHORS = {
     "excerpts": "replaced by excerpts",
     "notice": "left out",
 }
-# Rules that take out what no model is shown.
+# Rules that remove only what no model is shown.
 _NO_CONTENT = ("bookkeeping", "usage")
 
 
@@ -347,7 +348,7 @@ def _records(report: InputReport) -> str:
         return f"{outcomes} conversations" if many else outcomes
     item = report.transcripts[0]
     shortened = sum(count for rule, count in item.pruned.items() if rule not in _NO_CONTENT)
-    # A record whose counter of tokens alone is reset stays as it was to everybody who reads it.
+    # A record in which only a counter of tokens was reset counts as kept.
     parts = [f"{item.kept + item.pruned.get(COUNTER, 0):,} kept"]
     parts += [f"{shortened:,} shortened"] if shortened else []
     parts += [f"{item.covered:,} {_AUTHORS.get(item.summary_source, 'left out')}"] if item.covered else []
@@ -355,9 +356,9 @@ def _records(report: InputReport) -> str:
 
 
 class PageFile:
-    """Writes the page when the run ends: on one transcript if there was only one, else on all of them.
+    """A listener that writes the page when the run ends: about the one transcript, or about all if there were several.
 
-    Of each transcript two numbers are held, and of the worst ones their reports.
+    Two numbers of each transcript are held in memory, and the reports of the worst ones.
     """
 
     def __init__(self, path: str, settings: Settings) -> None:
@@ -371,11 +372,11 @@ class PageFile:
         self._worst: list[tuple[float, int, str, TranscriptReport]] = []
 
     def add_session(self, page: str) -> None:
-        """The page of a transcript, empty for those without one; of several, none is written."""
+        """Take the page of a transcript, which may be empty; it is written only if the run has a single one."""
         self._session = self._session or page
 
     def __call__(self, event: Event, /) -> None:
-        """Take it in."""
+        """Take the sizes of a transcript, or write the page at the end of the run."""
         if isinstance(event, RunEnded) and (event.inputs or not event.error):
             one = event.inputs[0].path if len(event.inputs) == 1 else ""
             page = self._session if one and len(self._before) == 1 else ""
@@ -403,7 +404,7 @@ class PageFile:
             return
         name = shown_name(event.path)
         name = str(Place(path=name, line=report.line, row=report.row)) if report.line > 1 else name
-        # The negative: a heap lets go of its smallest, here of what kept most.
+        # Negative, as a heap drops its smallest item, which has to be the one that kept most.
         kept_ratio = sum(report.retention.values()) / len(report.retention)
         item = (-kept_ratio, -len(self._before), name, report)
         from compactor_cli.render.page import MAX_ROWS
@@ -412,7 +413,7 @@ class PageFile:
 
 
 def session_view(transcript: Transcript, row: Compaction, settings: Settings) -> str:
-    """The page of one transcript; empty for the rows of a dataset but the first."""
+    """The page of one transcript; empty for all rows of a dataset except the first."""
     place = transcript.records[0].place if transcript.records else None
     if place is None or place.line > 1 or place.row > 1:
         return ""
@@ -431,7 +432,7 @@ _QUESTION = "take this summary? yes, no, or what to do better: "
 
 
 def check_terminal() -> None:
-    """Raises UsageError where nobody can be asked."""
+    """Raise UsageError if there is no terminal on which to ask."""
     try:
         with open(TERMINAL, "rb"):  # noqa: PTH123 -- a device
             return
@@ -440,9 +441,12 @@ def check_terminal() -> None:
 
 
 def review(transcript: Transcript, row: Compaction) -> str | None:
-    """Shows plan and summary; an empty text (take it), None (decline), or guidance. The end of input declines."""
+    """Show plan and summary, and ask about them.
+
+    Returns an empty text (accepted), None (declined, also at the end of input), or guidance.
+    """
     shown = plan_view(transcript, row, model="") + diff_view(transcript, row, color=False)
-    # Two handles: a terminal cannot be sought in, as one for both directions must be.
+    # Two handles, since one for both directions would have to be seekable, which a terminal is not.
     with open(TERMINAL, encoding="utf-8") as tty_in, open(TERMINAL, "w", encoding="utf-8") as tty_out:  # noqa: PTH123
         tty_out.write(shown)
         for warning in row.report.warnings:

@@ -1,1 +1,1 @@
-"""`compactor eval`: cuts real transcripts, compacts what lies before a cut, and measures what the future needed."""
+"""`compactor eval`: cut real transcripts, compact what is before a cut, and measure what the future needed of it."""

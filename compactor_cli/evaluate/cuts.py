@@ -1,8 +1,8 @@
-"""Cuts: where real transcripts are cut to be compacted, deterministic and never across a compaction.
+"""Cuts: the places at which real transcripts are cut for an evaluation, deterministic and never across a compaction.
 
-Cuts are found by rule, or named by questions. Events are as the measures see them: without the names of tools'
-parameters and without what a client writes itself. Neither is about the work: `file_path` comes again in
-every call, whatever a summary keeps.
+Cuts are found by a rule, or named by questions. Events are as the measures see them: without the names of tools'
+parameters and without what a client writes itself. Neither is about the work: `file_path` is in every call, whatever a
+summary keeps.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ CountMessage = Callable[[Message], int]
 
 
 class CutProtocol(StrEnum):
-    """By which rule a cut was made."""
+    """The rule by which a cut was made."""
 
-    SESSION = "session"  # a middle and a tail as in a full window
-    SHORT = "short"  # transcripts too short for that: everything in proportion
+    SESSION = "session"  # middle and tail as large as in a full window
+    SHORT = "short"  # for transcripts too short for that: all sizes in proportion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +48,10 @@ class CutRule:
     protocol: CutProtocol = CutProtocol.SESSION
     fractions: tuple[float, ...] = (0.25, 0.4, 0.55, 0.7, 0.85)  # of the segment's tokens
     tail_tokens: int = 8_000
-    tail_ratio: float = 1.0  # the tail takes no more of what lies before the cut
+    tail_ratio: float = 1.0  # the tail takes at most this share of what is before the cut
     least_middle_tokens: int = 4_000
     least_future_events: int = 20  # after the cut
-    most_future_events: int = 400  # of these count
+    most_future_events: int = 400  # of those after the cut, this many count
 
 
 SHORT_RULE = CutRule(
@@ -61,39 +61,39 @@ SHORT_RULE = CutRule(
 
 @dataclass(frozen=True, kw_only=True)
 class EvalCase:
-    """One cut: what is compacted, and what came after. Cuts of one session are not independent."""
+    """One cut: what is compacted, and what came after it. Cuts of one session are not independent."""
 
     session: str  # the name of the transcript
     dialect: str
     protocol: CutProtocol
-    prefix: Transcript  # the records before the cut and nothing after it; the next three tile them
+    prefix: Transcript  # the records before the cut; the next three fields divide their positions
     head: tuple[int, ...]
     middle: tuple[int, ...]
     tail: tuple[int, ...]
     middle_tokens: int
-    kept_tokens: int  # those of head and tail
+    kept_tokens: int  # of head and tail
     prefix_events: tuple[Event, ...]
     future_events: tuple[Event, ...]
-    schema: frozenset[str] = frozenset()  # names of tools' parameters: not about the work, they count nowhere
+    schema: frozenset[str] = frozenset()  # names of tools' parameters, which no measure counts
 
     @property
     def name(self) -> str:
-        """Session and place of the cut."""
+        """The name of the session, and the number of records before the cut."""
         return f"{self.session}@{len(self.prefix.records)}"
 
     @cached_property
     def head_events(self) -> tuple[Event, ...]:
-        """H."""
+        """The events of the head."""
         return self._events(self.head)
 
     @cached_property
     def middle_events(self) -> tuple[Event, ...]:
-        """M."""
+        """The events of the middle."""
         return self._events(self.middle)
 
     @cached_property
     def tail_events(self) -> tuple[Event, ...]:
-        """T."""
+        """The events of the tail."""
         return self._events(self.tail)
 
     def _events(self, indices: tuple[int, ...]) -> tuple[Event, ...]:
@@ -101,12 +101,12 @@ class EvalCase:
 
     @cached_property
     def is_chat(self) -> bool:
-        """Whether the agent of the middle works on no files: customer service, conversation."""
+        """Whether the agent does no work on files in the middle, as in customer service."""
         return not any(event.tool in _FILE_WORK for event in self.middle_events)
 
 
 def find_cases(transcript: Transcript, session: str, rule: CutRule, count: CountMessage) -> Iterator[EvalCase]:
-    """The cases of a transcript by this rule, or by the SHORT one where that finds none."""
+    """The cases of a transcript by this rule, or by `SHORT_RULE` if it finds none."""
     found = False
     for used in dict.fromkeys((rule, replace(SHORT_RULE, tail_tokens=rule.tail_tokens))):
         for segment in segments(transcript):
@@ -118,10 +118,10 @@ def find_cases(transcript: Transcript, session: str, rule: CutRule, count: Count
 
 
 def segments(transcript: Transcript) -> Iterator[Transcript]:
-    """The stretches between compactions; a summary opens the stretch after it.
+    """The stretches between compactions; each begins with the summary of the compaction before it.
 
-    Nothing in a stretch is marked as superseded: that mark comes from a later compaction, of which whoever
-    compacts at a cut cannot know.
+    No message in a stretch is marked as superseded: that mark comes from a later compaction, which is not known yet
+    when the stretch is compacted.
     """
     messages = tuple(replace(message, superseded=False) for message in transcript.messages)
     starts = [0]
@@ -134,13 +134,13 @@ def segments(transcript: Transcript) -> Iterator[Transcript]:
 
 
 def part_of(transcript: Transcript, indices: Sequence[int]) -> Transcript:
-    """The transcript of some of its records, hashed as what it is."""
+    """A transcript of some of the records, with its own hash."""
     records = tuple(transcript.records[i] for i in indices)
     return hashed(replace(transcript, records=records, messages=tuple(transcript.messages[i] for i in indices)))
 
 
 def hashed(transcript: Transcript) -> Transcript:
-    """The transcript under the hash of the records that it holds."""
+    """The transcript with the hash of the records that it has now."""
     return replace(transcript, sha256=hashlib.sha256(transcript.source()).hexdigest())
 
 
@@ -152,9 +152,9 @@ def _cases(segment: Transcript, session: str, rule: CutRule, count: CountMessage
         return
     safe = group(segment.messages).borders
     found = plain_events(segment)
-    # After the first message of the user, or after the summary that stands in its place.
+    # The head ends after the first message of the user, or after the summary that replaced it.
     first = next((event.record for event in found if event.kind in (EventKind.USER, EventKind.SUMMARY)), -1)
-    # The first safe point after each fraction of the tokens.
+    # Cuts are at the first safe point after each fraction of the tokens.
     places = [i for i in safe if i < len(sizes)]
     reached = (next((i for i in places if before_each[i] >= part * total), None) for part in rule.fractions)
     for at in filter(None, dict.fromkeys(reached)):
@@ -178,7 +178,7 @@ def _made(
     everything: Sequence[Event],
     future: Sequence[Event],
 ) -> EvalCase:
-    """A case whose middle begins at ``head`` and ends at ``tail``, of these events."""
+    """A case whose middle is from record ``head`` up to ``tail``; ``sizes`` are the tokens of the prefix's records."""
     middle_tokens = sum(sizes[head:tail])
     return EvalCase(
         session=session,
@@ -197,16 +197,17 @@ def _made(
 
 
 _FILE_WORK = frozenset({ToolKind.EDIT, ToolKind.READ, ToolKind.COMMAND})
-# A client writes its summary with its boundary: a few records around the cut.
+# A client's summary is looked for among this many records before and after the cut.
 CLIENT_BEFORE, CLIENT_AFTER = 1, 3
-# However large the tail may be, half of what follows the head is left to be summarised.
+# The tail takes at most this share of what follows the head, so that the rest is left to be summarised.
 MOST_TAIL_RATIO = 0.5
 
 
 def locate(file: str, source: str) -> Path:
-    """The transcript that a line of the questions file ``source`` names: from its folder, the one above, or here.
+    """The path of a transcript that the questions file ``source`` names.
 
-    Raises InputError where it is in none of them.
+    It is searched for in the folder of ``source``, the one above, and the working directory. Raises InputError if it is
+    in none of them.
     """
     folder = Path(source).resolve().parent
     places = (base / file for base in (folder, folder.parent, Path()))
@@ -216,23 +217,23 @@ def locate(file: str, source: str) -> Path:
 
 
 def file_records(path: str) -> list[Record]:
-    """The records of a file, lines that cannot be read among them. Raises InputError as `open_stream`."""
+    """The records of a file, including lines that are not JSON. Raises InputError as `open_stream`."""
     with open_stream(path) as stream:
         return list(records_in(stream, OnInvalid.KEEP))
 
 
 def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMessage) -> tuple[EvalCase, str]:
-    """The conversation before record ``cut`` (a line, or an element of the array that the document holds), and what the
-    client wrote there itself as a summary (or an empty text).
+    """The conversation before a cut as a case, and the summary that the client itself wrote there (or an empty text).
 
-    Raises InputError where the file is not a transcript or the cut is not in it.
+    ``cut`` is a record, counted from 1: a line, or an element of the array in the document. Raises InputError if the
+    file is not a transcript, or nothing is before the cut.
     """
     records = file_records(str(path))
     whole = next(open_transcripts(records))
     if whole.frame.container is Container.ARRAY and len(records) == 1:
         prefix: Transcript | None = part_of(whole, range(min(cut - 1, len(whole.records))))
     else:
-        # The session that reaches up to the line, read without knowing what follows.
+        # The last session before the line, read as if nothing followed.
         before = [record for record in records if record.place.line < cut]
         found = tuple(open_transcripts(before)) if before else ()
         prefix = found[-1] if found else None
@@ -241,7 +242,7 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     messages = prefix.messages
     sizes = [0 if message.is_meta else count(message) for message in messages]
     safe = group(messages).borders
-    # After the first record of the user, whatever it holds: a notice of the client among them.
+    # The head ends after the first record of the user, even if it is a notice of the client.
     first = next((i for i, message in enumerate(messages) if message.role is Role.USER), -1)
     head = next((border for border in safe if border > first), 0)
     most = min(tail_tokens, int(sum(sizes[head:]) * MOST_TAIL_RATIO))
@@ -255,7 +256,7 @@ def read_cut(path: Path, name: str, cut: int, tail_tokens: int, count: CountMess
     return case, next((text for text in texts if not find_marker(text)), "")
 
 
-# Blocks that a client fills itself, and marks that it sets around the words of somebody or the output of a program.
+# Blocks that a client writes itself, and tags that it puts around somebody's words or the output of a program.
 _BLOCKS = ("system-reminder", "command-message", "local-command-caveat")
 _MARK = re.compile(
     "</?(?:bash-input|bash-stdout|bash-stderr|command-name|command-args|local-command-stdout|local-command-stderr"
@@ -264,9 +265,10 @@ _MARK = re.compile(
 
 
 def plain_events(transcript: Transcript) -> tuple[Event, ...]:
-    """The events of a whole transcript; one that carries no information but what is left out has an empty text.
+    """The events of a whole transcript, without what clients write themselves.
 
-    A call's text is its name and a line for each value of its arguments.
+    An event that has nothing else gets an empty text. A call's text is its name and a line for each value of its
+    arguments.
     """
     found: list[Event] = []
     for event in events(transcript, range(len(transcript.messages))):
@@ -280,7 +282,7 @@ def plain_events(transcript: Transcript) -> tuple[Event, ...]:
 
 
 def schema_words(events: Iterable[Event]) -> frozenset[str]:
-    """The names of parameters in these events' calls, nested ones too."""
+    """The names of the parameters in the calls of these events, including nested ones."""
     calls = (event.arguments for event in events if event.kind is EventKind.CALL)
     return frozenset(name for call in calls for name, _ in parameters(call) if _is_parameter(name))
 
@@ -291,7 +293,7 @@ def _is_parameter(name: str) -> bool:
 
 
 def _values(arguments: Any) -> Iterator[str]:
-    """A line for each value; a list of words is one line. Keys that are content are lines of their own."""
+    """A line for each value; a list of texts is one line. A key that is not the name of a parameter is a line too."""
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
             if not _is_parameter(name):

@@ -1,11 +1,11 @@
 """What the future needed of the middle, and how much of it a summary holds.
 
-The needs are worked out once for a case; scoring a summary against them is cheap. Artefacts are files, commands, open
-items, decisions and errors. A fact, where there are no files to name, is a value that the agent uses in the future,
-that somebody gave in the middle and nobody repeated before the agent needed it: an argument of a call, an amount, a
-number, a name. A line counts where it can be found by what the future asks (BM25).
+The needs of a case are worked out once; scoring a summary against them is cheap. Artefacts are files, commands, open
+items, decisions and errors. Facts are for conversations without files: values that the agent uses in the future, that
+were given in the middle, and that nobody repeated before the agent needed them: an argument of a call, an amount, a
+number, a name. Retrieval measures whether a line can be found by what the future asks (BM25).
 
-Gates are what every digest is held to: its budget, nothing invented, sections that read back.
+Gates are conditions that every digest must meet: its budget, nothing invented, sections that read back.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from compactor_cli.render.template import load_template, read_sections
 if TYPE_CHECKING:
     from compactor_cli.evaluate.methods import Count, Digested
 
-# A longer line shows no neighbourhood: minified code and data would pair everything with everything.
+# In a longer line, nearness means nothing: minified code and data would pair everything with everything.
 LINE_CHARS = 240
 GRAM_WORDS = 3
 
-# Scripts without spaces between words: kana, Han, Thai and their like count a character as a word.
+# Scripts without spaces between words (kana, Han, Thai and the like), where each character counts as a word.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
-# Shorter words (of, to, in) are on every line: sharing one with them carries no information about an atom.
+# Shorter words (of, to, in) are on every line: that an atom shares a line with one carries no information.
 LEAST_WORD_CHARS = 3
 
 
@@ -51,13 +51,16 @@ def words(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """What blanks separate, as it stands; in scripts without spaces every character is one."""
+    """The pieces of a text between blanks, unchanged; in scripts without spaces every character is one."""
     return _TOKEN.findall(text)
 
 
 @lru_cache(maxsize=100_000)
 def line_words(line: str) -> frozenset[str]:
-    """The words of a line that an atom can be paired with: those that begin with a letter, from three characters on."""
+    """The words of a line that an atom can be paired with: they begin with a letter.
+
+    In ASCII, they have at least `LEAST_WORD_CHARS` characters.
+    """
     return frozenset(
         word for word in words(line) if word[0].isalpha() and (len(word) >= LEAST_WORD_CHARS or not word.isascii())
     )
@@ -69,9 +72,9 @@ def lines_of(text: str) -> Iterator[str]:
 
 
 def pieces(line: str) -> Iterator[str]:
-    """A line in pieces of at most LINE_CHARS, cut at blanks where there are any.
+    """A line in pieces of at most LINE_CHARS, cut at blanks if there are any.
 
-    A summary on one endless line must not win what is measured by line.
+    So a summary on one endless line does not win the measures that count by line.
     """
     while len(line) > LINE_CHARS:
         at = line.rfind(" ", 1, LINE_CHARS + 1)
@@ -83,7 +86,7 @@ def pieces(line: str) -> Iterator[str]:
 
 
 class View:
-    """One text as the measures see it. Values are worked out when first asked for."""
+    """A text as the measures see it. Its properties are computed when they are first read."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -106,7 +109,7 @@ class View:
 
     @cached_property
     def by_atom(self) -> dict[str, list[str]]:
-        """The short lines that hold an atom."""
+        """The short lines that hold each atom."""
         found: dict[str, list[str]] = {}
         for line in self.short_lines if self.atoms else ():
             for atom in atom_texts(line):
@@ -115,26 +118,26 @@ class View:
 
 
 class SummaryView(View):
-    """A summary's text: long lines are cut in pieces instead of being left out."""
+    """The text of a summary: long lines are cut into pieces instead of being left out."""
 
     @cached_property
     def short_lines(self) -> tuple[str, ...]:
-        """The distinct lines, long ones in pieces."""
+        """The distinct lines; long ones are cut into pieces."""
         return tuple(dict.fromkeys(piece for line in lines_of(self.text) for piece in pieces(line)))
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The lines as they stand, however long."""
+        """The lines in their full length."""
         return tuple(lines_of(self.text))
 
     @cached_property
     def flat(self) -> str:
-        """All tokens with one blank between them and around."""
+        """All tokens, with one blank around each."""
         return f" {' '.join(tokens(self.text))} "
 
     @cached_property
     def flat_words(self) -> str:
-        """All words in lower case with one blank between them and around: markup and line breaks do not count."""
+        """All words in lower case, with one blank around each: markup and line breaks do not count."""
         return f" {' '.join(words(self.text))} "
 
     @cached_property
@@ -145,12 +148,12 @@ class SummaryView(View):
 
 @lru_cache(maxsize=60_000)
 def view(text: str) -> View:
-    """The remembered view of an event's text. `forget` frees the memory."""
+    """The view of an event's text, from a cache that `forget` clears."""
     return View(text)
 
 
 def forget() -> None:
-    """Drops what was remembered; to be called between transcripts, which share little."""
+    """Clear the caches; to be called between transcripts, which have little in common."""
     view.cache_clear()
     line_words.cache_clear()
 
@@ -163,34 +166,34 @@ _AGENT = frozenset({EventKind.ASSISTANT, EventKind.CALL})
 
 
 class Measure(StrEnum):
-    """What is measured; each value is a share of what was needed."""
+    """What is measured, as a share of what was needed."""
 
-    FUR = "FUR"
-    FUR_ANY = "FUR-any"
-    PAIRS = "pairs"
-    PAIRS_STRICT = "pairs-strict"
-    PHRASES = "phrases"
-    USER = "user"
-    RETRIEVAL = "R@3"
-    EDITED = "edited"
+    FUR = "FUR"  # atoms that the agent uses before anybody shows them again
+    FUR_ANY = "FUR-any"  # atoms that the agent uses at all
+    PAIRS = "pairs"  # an atom and a word that share a line, in the middle and in the future
+    PAIRS_STRICT = "pairs-strict"  # pairs whose word is not part of the atom
+    PHRASES = "phrases"  # word triples that the agent uses before anybody shows them again
+    USER = "user"  # eight tokens in a row of the user's messages
+    RETRIEVAL = "R@3"  # see `retrieval`
+    EDITED = "edited"  # this and the next five: see `artefacts_of`
     READ = "read"
     COMMANDS = "commands"
     TODOS = "todos"
     DECISIONS = "decisions"
     ERRORS = "errors"
-    CHAT = "chat"
+    CHAT = "chat"  # see `reused_facts`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """``kept`` of ``total``; ``total`` 0 means that there was nothing to measure."""
+    """How many of the things that were needed are kept."""
 
     kept: int
-    total: int
+    total: int  # 0: there was nothing to measure
 
     @property
     def ratio(self) -> float:
-        """0 to 1; 0 where there was nothing to measure."""
+        """The share, from 0 to 1; 0 if there was nothing to measure."""
         return self.kept / self.total if self.total else 0.0
 
 
@@ -201,7 +204,7 @@ def _share(hits: Iterable[bool]) -> Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """An atom of the middle that the agent uses before anybody shows it again, and the line it does so on."""
+    """An atom of the middle that the agent uses before anybody shows it again, and the line on which it does."""
 
     atom: str
     line: str
@@ -209,22 +212,22 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a summary of this middle should hold, as the future shows."""
+    """What a summary of this middle should hold, judged by what came after the cut."""
 
-    uses: tuple[Use, ...]
-    reused: frozenset[str]
-    pairs: frozenset[tuple[str, str]]
-    phrases: frozenset[str]
-    shingles: tuple[str, ...]
+    uses: tuple[Use, ...]  # the first use of each atom
+    reused: frozenset[str]  # the atoms that the agent uses at all
+    pairs: frozenset[tuple[str, str]]  # (atom, word)
+    phrases: frozenset[str]  # three words with blanks between
+    shingles: tuple[str, ...]  # eight tokens of the user with blanks between
 
 
 def needs_of(case: EvalCase) -> Needs:
-    """The needs of the four measures of recall, none of which holds a name of a tool's parameter."""
-    # The names that are not plain words, in lower case: `description` may be used of anything.
+    """The needs that `score` measures, without the names of tools' parameters."""
+    # Only names that are not plain words, in lower case: a word like `description` is used in other ways too.
     schema = {name.lower() for name in case.schema if not name.isalpha() or name.lower() != name}
     known = _atoms(case.head_events) | _atoms(case.tail_events)
     candidates = _atoms(case.middle_events) - known - case.schema
-    # Eight tokens of the user at a time, without overlap; what is left at the end of a message does not count.
+    # The user's messages in runs of eight tokens without overlap; a shorter rest of a message does not count.
     shingles: dict[str, None] = {}
     for run in (tokens(event.text) for event in case.middle_events if event.kind is EventKind.USER):
         starts = range(0, len(run) - SHINGLE_TOKENS + 1, SHINGLE_TOKENS) if len(run) <= USER_MESSAGE_WORDS else ()
@@ -244,7 +247,7 @@ def score(needs: Needs, summary: SummaryView) -> dict[Measure, Share]:
         Measure.FUR: _share(atom in summary.atoms for atom in {use.atom for use in needs.uses}),
         Measure.FUR_ANY: _share(atom in summary.atoms for atom in needs.reused),
         Measure.PAIRS: _held(needs.pairs, summary),
-        # Where the word is part of the atom, the atom alone holds the pair.
+        # If the word is part of the atom, the atom alone would hold the pair.
         Measure.PAIRS_STRICT: _held((pair for pair in needs.pairs if pair[1] not in words(pair[0])), summary),
         Measure.PHRASES: _share(phrase in summary.grams for phrase in needs.phrases),
         Measure.USER: _share(f" {word_run} " in summary.flat for word_run in needs.shingles),
@@ -256,7 +259,7 @@ def _atoms(events: Iterable[Event]) -> set[str]:
 
 
 def _uses(future: Iterable[Event], candidates: set[str]) -> tuple[Use, ...]:
-    """The first use of each atom that the agent uses before a user or a result shows it."""
+    """The first use of each atom that the agent uses before a user or a result has shown it."""
     shown: set[str] = set()
     found: dict[str, Use] = {}
     for event in future:
@@ -272,7 +275,7 @@ def _uses(future: Iterable[Event], candidates: set[str]) -> tuple[Use, ...]:
 
 
 def _pairs(case: EvalCase, candidates: set[str]) -> frozenset[tuple[str, str]]:
-    """(atom, word) that share a line of the agent's future and one of the middle."""
+    """The (atom, word) that share a line of the agent after the cut and also a line of the middle."""
     wanted: dict[str, set[str]] = {}
     for event in case.future_events:
         if event.kind in _AGENT:
@@ -314,19 +317,21 @@ def _phrases(case: EvalCase) -> frozenset[str]:
     return frozenset(used)
 
 
-# Fewer words come again by chance.
-LEAST_LINE_WORDS = 4
-# A longer command is given by its beginning.
-COMMAND_WORDS = 16
+LEAST_LINE_WORDS = 4  # fewer words may recur by chance
+COMMAND_WORDS = 16  # of a command, its first words count
 _DONE = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
 _ITEM_KEYS = ("content", "step", "title", "description", "subject", "task", "text")
 _LIST_KEYS = ("todos", "plan", "items", "tasks", "task_list", "todo_list", "todoList")
 
 
 def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
-    """The distinct artefacts of these events. Lines are sequences of words: markup and line breaks do not count."""
+    """The distinct artefacts of these events.
+
+    They are files edited, files only read, first lines of commands, open items of the last list, and lines with a
+    decision or an error. Lines are sequences of words: markup and line breaks do not count.
+    """
     edited = dict.fromkeys(_paths(events, ToolKind.EDIT))
-    # A file that was read may just mention errors.
+    # The content of a file may mention errors without being one.
     failing = (event for event in events if event.is_error or event.tool not in (ToolKind.READ, ToolKind.EDIT))
     runs = (event for event in events if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND)
     commands = (next(lines_of(command_of(event.arguments)), "") for event in runs)
@@ -346,12 +351,12 @@ def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
 
 
 def score_artefacts(artefacts: Mapping[Measure, Sequence[str]], summary: SummaryView) -> dict[Measure, Share]:
-    """Which of them the summary names."""
+    """The share of the artefacts that the summary names."""
 
     def is_named(measure: Measure, text: str) -> bool:
         if measure not in (Measure.EDITED, Measure.READ):
             return f" {text} " in summary.flat_words
-        # A path as a whole, or its folder and its name on one line (``src/app: a.py, b.py``).
+        # A path is named as a whole, or by its folder and its name on one line (``src/app: a.py, b.py``).
         folder, _, name = text.rpartition("/")
         lines = (line for line in summary.lines if folder and name in line and folder in line)
         return _holds(summary.text, text) or any(_holds(line, name) and _holds(line, folder) for line in lines)
@@ -360,7 +365,7 @@ def score_artefacts(artefacts: Mapping[Measure, Sequence[str]], summary: Summary
 
 
 def _holds(text: str, path: str) -> bool:
-    """Whether the text holds the path, and not as part of a longer name."""
+    """Whether the text has the path other than as part of a longer name."""
     at = text.find(path)
     while at >= 0:
         before, following = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]
@@ -377,7 +382,7 @@ def _paths(events: Iterable[Event], tool: ToolKind) -> Iterator[str]:
             if path and "\n" not in path and ("/" in path or "." in path.strip(".")):
                 yield path
             if tool is ToolKind.EDIT and "*** Begin Patch" in event.text:
-                # All but the names that a patch gives to files.
+                # All files of a patch, except for the new names of those it moves.
                 yield from (path for action, path in patched_files(event.text) if action is not FileAction.MOVE)
 
 
@@ -401,13 +406,15 @@ _ERROR = re.compile(
 )
 
 
-# Longer values are texts, not facts.
-MOST_ANSWER_WORDS = 12
+MOST_ANSWER_WORDS = 12  # longer values are texts, not facts
 _TRIVIAL = frozenset({"true", "false", "none", "null", "yes", "no", "ok", "user", "assistant", "i", "the"})
 
 
 def reused_facts(case: EvalCase) -> tuple[str, ...]:
-    """Word sequences in lower case, in the order of their first use."""
+    """The facts of the middle that the agent uses before anybody repeats them.
+
+    They are sequences of words in lower case, in the order of their first use; head and tail do not have them.
+    """
     known = _flat((*case.head_events, *case.tail_events))
     middle = _flat(case.middle_events)
     shown = ""
@@ -416,7 +423,7 @@ def reused_facts(case: EvalCase) -> tuple[str, ...]:
         if event.kind in (EventKind.USER, EventKind.RESULT):
             shown += _flat((event,))
             continue
-        # Of a text: amounts, numbers and codes with a digit, and capitalised names of two or more words.
+        # In a text, facts are amounts, numbers and codes with a digit, and capitalised names of two or more words.
         is_call = event.kind is EventKind.CALL
         texts = _values(event.arguments) if is_call else (fact[0] for fact in _FACT.finditer(event.text))
         for spoken in (words(text) for text in texts if len(text) > 1):
@@ -428,7 +435,7 @@ def reused_facts(case: EvalCase) -> tuple[str, ...]:
 
 
 def score_facts(wanted: Iterable[str], summary: SummaryView) -> Share:
-    """Share of the facts whose words are all in the summary."""
+    """The share of the facts whose words are all in the summary."""
     return _share(summary.word_set.issuperset(fact.split()) for fact in wanted)
 
 
@@ -444,6 +451,7 @@ def _values(arguments: Any) -> Iterator[str]:
         yield str(arguments)
 
 
+# `$1,250.00`, `K7-204`, `Harbour Street`
 _FACT = re.compile(r"[$€£¥]\s?\d[\d,.]*\d|\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b|\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b")
 
 
@@ -451,13 +459,16 @@ TOP = 3
 
 
 def retrieval(uses: Iterable[Use], summary: SummaryView) -> Share:
-    """Share of the used atoms that stand in the three lines nearest to the future line, the atom left out of it."""
+    """The share of the uses whose atom is found: the query is the line of the use without the atom.
+
+    An atom is found if one of the three lines of the summary that are nearest to the query (BM25) holds it.
+    """
     index = Index([words(line) for line in summary.short_lines])
     found: list[bool] = []
     for use in uses:
         if query := words(use.line.replace(use.atom, " ")):
             scores, holders = index.scores(query), summary.by_atom.get(use.atom, ())
-            # Equal scores rank in the order of the lines.
+            # Lines with equal scores rank in their order.
             nearest = heapq.nsmallest(TOP, scores, key=lambda i: (-scores[i], i))
             found.append(any(summary.short_lines[i] in holders for i in nearest))
     return _share(found)
@@ -468,20 +479,20 @@ TEMPLATE = Settings().template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """The hard gates of one digest."""
+    """The results of the gates for one digest."""
 
-    budget_ratio: float
+    budget_ratio: float  # the share of the budget that its text takes
     invented: tuple[str, ...]  # atoms that no record of the transcript holds
-    malformed: tuple[str, ...]  # what is wrong with the sections
+    malformed: tuple[str, ...]  # what is wrong with the sections, in words
 
     @property
     def hold(self) -> bool:
-        """Whether all of them hold."""
+        """Whether all gates are passed."""
         return self.budget_ratio <= 1 and not self.invented and not self.malformed
 
 
 def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) -> Gates:
-    """The gates of ``found``, a digest of this case at this budget."""
+    """Check the gates for ``found``, a digest of this case at this budget."""
     cleaned = (event.text for event in case.prefix_events)
     shown = (text for message in case.prefix.messages for text in shown_texts(message))
     both = zip(case.prefix.records, case.prefix.messages, strict=False)
@@ -494,9 +505,9 @@ def gates_of(case: EvalCase, budget_tokens: int, count: Count, found: Digested) 
 
 
 def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
-    """The atoms of the summary's items that stand nowhere in these texts, sorted.
+    """The atoms of the summary's items that are nowhere in these texts, sorted.
 
-    A path may be joined of the folder that a command ran in and of the path in it.
+    A path may be joined from two parts in the texts: the folder in which a command ran, and a path below it.
     """
     named = {atom for part in summary.sections for item in part.items for atom in atom_texts(item.text)}
     source = "\n".join(texts)
@@ -509,7 +520,7 @@ def invented(summary: Summary, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def malformed(found: Digested, covered: Iterable[int]) -> Iterable[str]:
-    """What is wrong with the sections, in words; nothing where all is well."""
+    """What is wrong with the sections, in words; nothing if they are well-formed."""
     sections = found.answer.summary.sections
     names = [part.section for part in sections]
     if len(set(names)) < len(names):

@@ -1,8 +1,8 @@
-"""Methods: ways to fill a token budget with what a middle held, the digest and simple baselines, chosen by name.
+"""Methods: ways to summarise a middle within a token budget: the digest and simple baselines, chosen by name.
 
 A baseline prepares a case once and then writes it at any budget. All see what the digest sees: the cleaned events of
-the middle. The digest is asked as the engine asks it, once and in rounds of updates. A frame (preface and marker) is
-the same for every summary: it is taken from the budget of all methods.
+the middle. The digest is called as the engine calls it, once and in rounds of updates. The frame (preface and marker)
+is the same for every summary, and is taken from the budget of all methods.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from compactor_cli.plan.tokens import most_that_fits, shown_texts
 from compactor_cli.read.jsonl import OnInvalid, read_records
 from compactor_cli.render.template import bare_request, load_template, render
 
-Line = tuple[int, str]
-Count = Callable[[str], int]
-Write = Callable[[int], str]
+Line = tuple[int, str]  # its position among the lines, and its text
+Count = Callable[[str], int]  # the tokens of a text
+Write = Callable[[int], str]  # the summary for a budget in tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Baseline:
     """A way to write the summary of a middle."""
 
     name: str  # in tables and options
-    prepare: Callable[[EvalCase, Count], Write]  # what it makes gives a text of at most a budget in tokens
+    prepare: Callable[[EvalCase, Count], Write]  # makes the function that writes the case within a budget
 
 
 _LABELS = {EventKind.USER: "User: ", EventKind.ASSISTANT: "Assistant: ", EventKind.CALL: "Call: "}
@@ -87,7 +87,7 @@ def _middle_out(case: EvalCase, count: Count) -> Write:
 
     def write(budget: int) -> str:
         chars = most_that_fits(longest, make, budget, count)
-        # Where not even a scrap of each fits, the newest scraps.
+        # If not even one character of each text fits, those of the newest ones are taken.
         return make(chars) if chars else last(make(1), budget, count)
 
     return write
@@ -114,7 +114,7 @@ def _mmr(case: EvalCase, count: Count) -> Write:
 def _bare_list(case: EvalCase, count: Count) -> Write:
     weights = _weights(case.middle_events)
     positions = {atom: i for i, atom in enumerate(sorted(weights))}
-    # Those held by most events first.
+    # The atoms that most events have come first.
     atoms = sorted(((positions[atom], atom) for atom in weights), key=lambda pair: (-weights[pair[1]], pair))
 
     def write(budget: int) -> str:
@@ -127,7 +127,7 @@ def _bare_list(case: EvalCase, count: Count) -> Write:
 
 
 def _numbered_lines(case: EvalCase) -> list[Line]:
-    """The distinct lines of the middle, long ones in pieces, numbered in order."""
+    """The distinct lines of the middle, long ones cut into pieces, numbered in order."""
     every = (piece for event in case.middle_events for line in lines_of(_event_text(event)) for piece in pieces(line))
     return list(enumerate(dict.fromkeys(every)))
 
@@ -145,18 +145,18 @@ BASELINES = (
     Baseline("tail", _tail),  # last part of the middle
     Baseline("middle-out", _middle_out),  # every message shortened around its middle
     Baseline("prose", _prose),  # the user's words and whole texts of the assistant, newest first
-    Baseline("masking", partial(_tail, masks=True)),  # tool results masked, the newest of the rest
-    Baseline("lexrank", _lexrank),  # central lines of the graph of similar lines
-    Baseline("mmr", _mmr),  # lines near the tail and unlike each other
+    Baseline("masking", partial(_tail, masks=True)),  # the last part of the middle with tool results masked
+    Baseline("lexrank", _lexrank),  # the lines that are central in the graph of similar lines
+    Baseline("mmr", _mmr),  # lines similar to the tail and unlike one another
     Baseline("log-frequency", _log_frequency),  # lines that cover the most frequent atoms
-    Baseline("bare-list", _bare_list),  # nothing but atoms: a probe that wins FUR and carries no information
+    Baseline("bare-list", _bare_list),  # only atoms: a probe that wins FUR and carries no information
 )
 
 
 def choose(names: Iterable[str], extra: Iterable[Baseline] = ()) -> tuple[Baseline, ...]:
-    """The baselines of these names, each once, in the order given. ``all`` is every one.
+    """The baselines of these names, each once, in the order given; ``all`` stands for every one.
 
-    Raises UsageError for a name that nothing has.
+    Raises UsageError for an unknown name.
     """
     known = {baseline.name: baseline for baseline in (*BASELINES, *extra)}
     chosen: dict[str, Baseline] = {}
@@ -172,9 +172,9 @@ TIMEOUT_SECONDS = 300
 
 
 def filter_baseline(name: str, compact: Callable[[EvalCase, int], bytes]) -> Baseline:
-    """What ``compact`` makes of a case and a budget, a compacted transcript, as a baseline.
+    """A baseline made of ``compact``, which returns a compacted transcript for a case and a budget.
 
-    Its summary is what the output holds beyond the kept head and tail, cut to the budget.
+    The summary is the text in its output that is not of the head or the tail, cut to the budget.
     """
     return Baseline(name, partial(_filtered, compact))
 
@@ -184,11 +184,11 @@ def _filtered(compact: Callable[[EvalCase, int], bytes], case: EvalCase, count: 
 
 
 def external_baseline(command: str) -> Baseline:
-    """A command line, run without a shell; ``cmd:`` before it is its name.
+    """A baseline that runs a command line, without a shell; its name is ``cmd:`` and the command line.
 
-    It gets what lies before the cut as JSONL, and ``COMPACT_BUDGET_TOKENS``, the tokens its summary may take. A program
-    that cannot be started, fails or takes more than five minutes is a UsageError, since its figures would be of
-    something else.
+    The program gets the records before the cut as JSONL, and in the variable ``COMPACT_BUDGET_TOKENS`` the tokens that
+    its summary may take. Writing raises UsageError if it cannot be started, fails or takes more than five minutes,
+    since figures without it would mislead.
     """
     return filter_baseline(f"cmd:{command}", partial(_output_of, command))
 
@@ -213,14 +213,14 @@ def _output_of(command: str, case: EvalCase, budget: int) -> bytes:
 
 
 def as_jsonl(transcript: Transcript) -> bytes:
-    """The records one a line, as they were written where they are lines."""
+    """The records as lines, unchanged if they are lines already."""
     if transcript.frame.container is Container.LINES:
         return b"".join(record.raw + b"\n" for record in transcript.records)
     return b"".join(orjson.dumps(record.value) + b"\n" for record in transcript.records)
 
 
 def new_text(output: bytes, case: EvalCase) -> str:
-    """What a compacted transcript holds beyond head and tail; the whole output if it is not a transcript."""
+    """The texts in a compacted transcript that are not in head or tail; the whole output if it is no transcript."""
     kept = {event.text for event in (*case.head_events, *case.tail_events)}
     try:
         records = read_records(io.BytesIO(output), "-", OnInvalid.KEEP)
@@ -230,25 +230,28 @@ def new_text(output: bytes, case: EvalCase) -> str:
     return "\n".join(text for text in found if text not in kept)
 
 
-# A token is at least a byte; nothing longer than this many characters a token needs to be looked at.
+# Only this many characters per token of the budget are considered: few tokens are longer.
 _MOST_CHARS_A_TOKEN = 16
 
 
 def first(text: str, budget_tokens: int, count: Count) -> str:
-    """The beginning of a text."""
+    """The longest beginning of a text that fits the budget."""
     text = text[: budget_tokens * _MOST_CHARS_A_TOKEN]
     return text[: most_that_fits(len(text), lambda n: text[:n], budget_tokens, count)]
 
 
 def last(text: str, budget_tokens: int, count: Count) -> str:
-    """The end of a text."""
+    """The longest end of a text that fits the budget."""
     text = text[-budget_tokens * _MOST_CHARS_A_TOKEN :] if budget_tokens else ""
     kept = most_that_fits(len(text), lambda n: text[len(text) - n :], budget_tokens, count)
     return text[len(text) - kept :]
 
 
 def best(ranked: Sequence[Line], budget_tokens: int, count: Count) -> str:
-    """The best lines, of those ``ranked`` best first, by position; the first that does not fit whole is cut."""
+    """The best lines that fit, in the order of the transcript; ``ranked`` has the best first.
+
+    The first line that does not fit as a whole is cut.
+    """
 
     def joined(n: int, piece: str = "") -> str:
         chosen = [*ranked[:n], (ranked[n][0], piece)] if piece else ranked[:n]
@@ -261,15 +264,15 @@ def best(ranked: Sequence[Line], budget_tokens: int, count: Count) -> str:
     return joined(taken, rest[: most_that_fits(len(rest), lambda n: joined(taken, rest[:n]), budget_tokens, count)])
 
 
-USER_RATIO = 0.3
-# Texts of 200 characters come first, then those of 60: long ones explain, short ones announce.
+USER_RATIO = 0.3  # of the budget, for the user's messages at most
+# Texts of at least 200 characters come first, then those of at least 60: long ones explain, short ones announce.
 LONG_CHARS = (200, 60)
 
 
 def prose(case: EvalCase, budget_tokens: int, count: Count) -> str:
-    """The user's words, then whole texts of the assistant, the newest first; in the order of the transcript.
+    """Messages of the user, then of the assistant, the newest first, as they fit; in the order of the transcript.
 
-    Texts are whole except for the oldest of the user's, which is cut.
+    Texts are whole, except that the first message of the user that does not fit is cut.
     """
     texts = {place: event.text for place, event in enumerate(case.middle_events)}
     users = [place for place in reversed(texts) if case.middle_events[place].kind is EventKind.USER]
@@ -290,7 +293,10 @@ def _take(
     *,
     cut: bool = False,
 ) -> int:
-    """Adds the texts that still fit whole; the tokens that they take. With ``cut`` the first that does not is cut."""
+    """Add the texts that still fit to ``chosen``; returns the tokens that they take.
+
+    With ``cut``, the first text that does not fit as a whole is cut.
+    """
     used = 0
     for place in places:
         text = texts[place]
@@ -305,20 +311,17 @@ def _take(
     return used
 
 
-MOST_LINES = 1_200
-LEAST_WORDS = 4
-# Edges below this cosine are left out, and the chance of a random jump (both from the paper on LexRank).
-THRESHOLD = 0.1
-DAMPING = 0.15
-ROUNDS = 25
-# Words on more lines than this join everything with everything; they add time and no order.
-MOST_LINES_A_WORD = 150
-# Weight of relevance against novelty.
-RELEVANCE = 0.7
+MOST_LINES = 1_200  # in the graph
+LEAST_WORDS = 4  # of a line in the graph
+THRESHOLD = 0.1  # edges below this cosine are left out (from the paper on LexRank)
+DAMPING = 0.15  # the chance of a random jump (from the paper on LexRank)
+ROUNDS = 25  # of the power iteration
+MOST_LINES_A_WORD = 150  # words on more lines are ignored: they join everything, and take time
+RELEVANCE = 0.7  # the weight of relevance; the rest is for novelty
 
 
 def lexrank_order(lines: Sequence[Line]) -> list[Line]:
-    """The lines by centrality, then what was left out of the graph, newest first.
+    """The lines by centrality, then those that are not in the graph, newest first.
 
     Erkan and Radev, "LexRank: Graph-based Lexical Centrality as Salience in Text Summarization", JAIR 22 (2004).
     """
@@ -339,7 +342,7 @@ def lexrank_order(lines: Sequence[Line]) -> list[Line]:
 
 
 def mmr_order(lines: Sequence[Line], query: str) -> list[Line]:
-    """The lines by maximal marginal relevance to ``query``, then what was left out, newest first.
+    """The lines by maximal marginal relevance to ``query``, then those that were left out, newest first.
 
     Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
     """
@@ -380,7 +383,7 @@ def _vectors(texts: Sequence[str]) -> list[dict[str, float]]:
 
 
 def _graph(vectors: Sequence[Mapping[str, float]]) -> list[dict[int, float]]:
-    """The cosines above the threshold, both ways."""
+    """For each vector, the others whose cosine with it reaches the threshold, with the cosine."""
     postings: dict[str, list[int]] = {}
     for i, vector in enumerate(vectors):
         for word in vector:
@@ -399,12 +402,12 @@ def _graph(vectors: Sequence[Mapping[str, float]]) -> list[dict[int, float]]:
     return graph
 
 
-# Characters a token on average: costs only rank the lines, the budget is kept by counting.
+# The average characters of a token. Costs only rank the lines; the budget is kept by counting tokens.
 _CHARS_A_TOKEN = 4
 
 
 def _weights(events: Iterable[Event]) -> dict[str, float]:
-    """log(1 + number of events) of each atom."""
+    """The weight of each atom: log(1 + the number of events that have it)."""
     held: Tally[str] = Tally()
     for event in events:
         held.update(view(event.text).atoms)
@@ -412,7 +415,7 @@ def _weights(events: Iterable[Event]) -> dict[str, float]:
 
 
 def coverage_order(case: EvalCase) -> list[Line]:
-    """The lines in the order in which a greedy choice takes them: new weight of atoms for each token."""
+    """The lines in the order of a greedy choice by the weight of the atoms that they add, for each token."""
     weights, lines = _weights(case.middle_events), _numbered_lines(case)
     costs = [1 + len(line) / _CHARS_A_TOKEN for _, line in lines]
     return [lines[number] for number in greedy([set(atom_texts(line)) for _, line in lines], costs, weights)]
@@ -423,19 +426,19 @@ WriteSummary = Callable[[Summary], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digested:
-    """An answer with the text it is written as."""
+    """The answer of a summariser, and its text."""
 
     answer: Answer
     text: str
 
 
 def body(summary: Summary) -> str:
-    """The sections of a summary as the template writes them, without the frame."""
+    """The text of a summary's sections as the template writes them, without the frame."""
     return without_marker(render(summary, load_template(TEMPLATE), _MARKER))
 
 
 def framed(case: EvalCase, budget_tokens: int) -> WriteSummary:
-    """How a summary of this case is written at this budget, frame included."""
+    """The function that writes a summary of this case at this budget, with the frame."""
     marker = Marker(
         transcript=PLACEHOLDER_HASH,
         first=case.middle[0] + 1,
@@ -449,7 +452,7 @@ def framed(case: EvalCase, budget_tokens: int) -> WriteSummary:
 
 
 def frame_tokens(case: EvalCase, budget_tokens: int, count: Count) -> int:
-    """What the frame of this case takes of this budget, with the line break that follows it."""
+    """The tokens of the frame of this case at this budget, with the line break that follows it."""
     return count(f"{framed(case, budget_tokens)(EMPTY)}\n")
 
 
@@ -464,7 +467,7 @@ class DigestMethod:
     summariser: Summariser = field(default_factory=Digest)
 
     def of(self, case: EvalCase, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
-        """The middle of a case; ``write`` gives the text that is paid for."""
+        """Summarise the middle of a case; the text that ``write`` makes is what counts against the budget."""
         return self.digest(case.prefix, case.middle, (*case.head, *case.tail), budget_tokens, count, write)
 
     def digest(
@@ -477,14 +480,14 @@ class DigestMethod:
         write: WriteSummary = body,
         state: bytes | None = None,
     ) -> Digested:
-        """The whole answer for these records of a transcript, for what more than the text is checked of."""
+        """Summarise these records of a transcript; returns the whole answer and not only its text."""
         request = bare_request(transcript, covered, budget_tokens, count, write)
         answer = self.summariser.summarise(replace(request, kept=tuple(kept), state=state))
         return Digested(answer=answer, text=write(answer.summary))
 
 
 class Carry(StrEnum):
-    """What one round hands to the next."""
+    """What one round passes on to the next."""
 
     STATE = "state"  # the text and the counter table
     TEXT = "text"  # the text alone
@@ -493,7 +496,7 @@ class Carry(StrEnum):
 def last_summary(
     method: DigestMethod, case: EvalCase, rounds: int, carry: Carry, budget_tokens: int, count: Count
 ) -> str:
-    """The summary after this many rounds, each at this budget. Fewer rounds where there are fewer exchanges."""
+    """The summary after this many rounds, each at this budget; there are fewer rounds if the exchanges are fewer."""
     text, state, at = "", None, len(case.head)
     parts = chunks(case, rounds)
     for number, chunk in enumerate(parts, 1):
@@ -507,7 +510,7 @@ def last_summary(
 
 
 def chunks(case: EvalCase, number: int) -> list[tuple[int, ...]]:
-    """The middle in at most ``number`` runs of like size that divide no exchange."""
+    """The middle in at most ``number`` runs of about the same size that do not divide exchanges."""
     borders = [i for i in group(case.prefix.messages).borders if case.middle[0] <= i <= case.middle[-1] + 1]
     sizes = [sum(map(len, shown_texts(message))) for message in case.prefix.messages]
     total = sum(sizes[i] for i in case.middle)
@@ -522,7 +525,7 @@ def chunks(case: EvalCase, number: int) -> list[tuple[int, ...]]:
 
 
 def with_summary(case: EvalCase, text: str, rest: Sequence[int]) -> Transcript:
-    """The head, a summary (none where it is empty) as a later run reads what compact wrote, and the rest."""
+    """A transcript of the head, the summary ``text`` as one written by compact (none if it is empty), and the rest."""
     part = part_of(case.prefix, (*case.head, *rest))
     if not text:
         return part
@@ -535,16 +538,16 @@ def with_summary(case: EvalCase, text: str, rest: Sequence[int]) -> Transcript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """What a second run does."""
+    """The results of repeated runs."""
 
-    is_same: bool  # asked the same again, it gives the same text: a hard gate
-    # The share of the summary's atoms that are still there when it is summarised again at the same budget with nothing
-    # new, its state at hand.
+    is_same: bool  # whether a second run gives the same text: a hard gate
+    # The share of the summary's atoms that are left when the summary alone is summarised again, at the same budget and
+    # with its state.
     kept_ratio: float
 
 
 def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
-    """The method run twice on the same, and once on its own summary."""
+    """Run the method twice on the case, and once on its own summary."""
     found, same = (method.of(case, budget_tokens, count) for _ in range(2))
     before, kept_ratio = atom_texts(found.text) - case.schema, 1.0
     if before:

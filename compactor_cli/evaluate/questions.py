@@ -1,12 +1,12 @@
-"""Questions with gold answers: what a reader of the summary alone must be able to say; and replies of models.
+"""Questions with gold answers, which a reader of the summary alone should be able to answer; and replies of models.
 
-A question names the patterns that an answer holds. It is answered where all of them are found near each other, half
-where they are found scattered; a pattern of ``wrong`` that is found misleads. Short keys are hit by chance in long
-scraps: the score is a floor, and reading decides.
+A question has patterns that its answer must hold. It scores 1 if all of them are found near one another, 0.5 if they
+are found, but scattered; a match of a pattern of ``wrong`` misleads. Short keys match by chance in long scraps of text,
+so that a good score proves little: reading decides.
 
-A reply is a row of JSONL: ``file`` (a transcript, named as questions name it), ``cut`` (it stands for everything
-before this record, from 1) and ``text``. It is measured as a whole summary (read, checked and supplemented as a run
-would), next to its text alone and the digest, which gets the tokens of the whole.
+A reply is a row of JSONL: ``file`` (a transcript, named as in questions), ``cut`` (the reply summarises everything
+before this record, counted from 1) and ``text``. It is measured as a whole summary (read, checked and supplemented as
+in a run), as its text alone, and against the digest, which gets as many tokens as the whole summary.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ from compactor_cli.render.template import bare_request, heading_names, template_
 
 Row = TypeVar("Row")
 
-NEAR_CHARS = 400
-MOST_PLACES = 60
+NEAR_CHARS = 400  # the matches of an answer are near one another within these
+MOST_PLACES = 60  # matches of one pattern that are considered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question on a conversation."""
+    """A question about a conversation."""
 
-    source: str  # the file of questions it comes from
+    source: str  # the file of questions that it is from
     file: str  # the transcript
-    cut: int  # what precedes this record (from 1) is the conversation
+    cut: int  # the conversation is what precedes this record, counted from 1
     id: str
     type: str
     question: str
     answer: str
-    keys: tuple[re.Pattern[str], ...]
-    wrong: tuple[re.Pattern[str], ...]
-    in_head: bool  # the first message of the user, which stays as it is, answers it; a summary need not
+    keys: tuple[re.Pattern[str], ...]  # all of which an answer holds
+    wrong: tuple[re.Pattern[str], ...]  # which an answer must not hold
+    in_head: bool  # whether the first message of the user, which is kept, answers it: it is not asked then
 
 
 def read_questions(path: str) -> Iterator[Question]:
-    """The questions of a JSONL file. Raises UsageError with the line of what is wrong."""
+    """The questions of a JSONL file. Raises UsageError with the number of a line that is wrong."""
 
     def question(value: Any) -> Question:
         keys, wrong = (
@@ -83,7 +83,7 @@ def read_questions(path: str) -> Iterator[Question]:
 
 
 def _rows(path: str, made: Callable[[Any], Row], noun: str, advice: str) -> Iterator[Row]:
-    """What is made of each line of a JSONL file. Raises UsageError for a line of which it cannot be made, OSError."""
+    """The rows that ``made`` makes of the lines of a JSONL file. Raises OSError, and UsageError for a wrong line."""
     for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
         if line.strip():
             try:
@@ -95,7 +95,7 @@ def _rows(path: str, made: Callable[[Any], Row], noun: str, advice: str) -> Iter
 
 
 def score_answer(question: Question, text: str) -> float:
-    """1 where all keys lie within NEAR_CHARS of one another, 0.5 where all are found but scattered, else 0."""
+    """The score: 1 if all keys match within NEAR_CHARS, 0.5 if all match but farther apart, else 0."""
     found = [[match.span() for match in islice(key.finditer(text), MOST_PLACES)] for key in question.keys]
     if not all(found):
         return 0.0
@@ -106,34 +106,35 @@ def score_answer(question: Question, text: str) -> float:
 
 
 def is_misled(question: Question, text: str) -> bool:
-    """Whether the text holds what the question knows to be wrong."""
+    """Whether the text matches a pattern that is a wrong answer."""
     return any(pattern.search(text) for pattern in question.wrong)
 
 
 CLIENT = "client"
 DEFAULT_BASELINES = ("head-tail", "prose", "log-frequency")
 DEFAULT_BUDGETS = (Size(tokens=1_500), Size(ratio=0.05))
-# A share of a short dialogue is never less than this: a smaller summary is little more than its frame.
+# A budget that is a share has at least this many tokens: a smaller summary is little more than its frame.
 LEAST_BUDGET_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionOptions:
-    """What is asked, and of which summaries."""
+    """Which questions are asked, and about which summaries."""
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # files of questions
     baselines: tuple[str, ...] = DEFAULT_BASELINES
     budgets: tuple[Size, ...] = DEFAULT_BUDGETS  # shares are of the tokens between head and tail
-    # Only cuts where a client compacted, at the tokens of its own summary, which is a method then.
+    # Use only cuts at which a client compacted; its own summary is then a method too, and its size the budget of all.
     at_client: bool = False
     tail_tokens: int = CutRule().tail_tokens
-    # (Part of a path, tokens): the first part that the transcript's path or that of the questions holds decides.
+    # (Part of a path, tokens of the tail): the first whose part is in the path of the transcript or of the questions
+    # counts.
     tails: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One question read against one method's summary at one budget."""
+    """The score of one question for one method's summary at one budget."""
 
     question: Question
     dialect: str
@@ -145,7 +146,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenSummary:
-    """One summary as the agent would read it."""
+    """One summary as an agent would read it."""
 
     file: str
     cut: int
@@ -158,20 +159,20 @@ class WrittenSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsResult:
-    """All readings and summaries."""
+    """The result of asking all questions."""
 
     options: QuestionOptions
     methods: tuple[str, ...]
     token_method: str
     readings: tuple[Reading, ...]
     written: tuple[WrittenSummary, ...]
-    skipped: Mapping[str, str]  # transcripts that could not be cut, and why
+    skipped: Mapping[str, str]  # cuts that could not be made, with the reason
 
 
 def run_questions(
     options: QuestionOptions, extra: Sequence[Baseline] = (), advance: Advance = lambda count: None
 ) -> QuestionsResult:
-    """Asks the questions of every file. Transcripts that are missing or cannot be read are skipped and named.
+    """Ask the questions of every file. Transcripts that are missing or cannot be read are skipped, with the reason.
 
     Raises UsageError for lines that are not questions, and for unknown baselines.
     """
@@ -209,7 +210,7 @@ def run_questions(
 
 
 def questions_by_cut(paths: Iterable[str]) -> dict[tuple[str, int], list[Question]]:
-    """The questions of these files by transcript and cut, except for those that the head answers."""
+    """The questions of these files by transcript and cut, without those that the head answers."""
     found: dict[tuple[str, int], list[Question]] = {}
     for question in chain.from_iterable(map(read_questions, paths)):
         if not question.in_head:
@@ -249,7 +250,7 @@ chance in long scraps, and a meaning in other words is missed. Read the misses, 
 
 
 def render_questions(result: QuestionsResult, with_misses: bool = False) -> str:
-    """A table for each budget, by file of questions, type and dialect. Ends with a line break."""
+    """A table for each budget, with rows by file of questions, dialect and type; ends with a line break."""
     cuts = len({(text.file, text.cut) for text in result.written})
     blocks = [f"{_asked(result.readings)} questions on {cuts} cuts; {result.token_method}", _NOTE]
     for budget in dict.fromkeys(text.budget for text in result.written):
@@ -326,9 +327,9 @@ def questions_json(result: QuestionsResult) -> dict[str, Any]:
 
 
 def write_summaries(result: QuestionsResult, folder: str) -> None:
-    """A JSONL file ``METHOD@BUDGET.jsonl`` for each method and budget: file, cut and text, a summary a line.
+    """Write a file ``METHOD@BUDGET.jsonl`` for each method and budget: a line with file, cut and text for each summary.
 
-    Raises OSError as the file system does.
+    Raises OSError.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     for method, budget in dict.fromkeys((text.method, text.budget) for text in result.written):
@@ -346,37 +347,37 @@ MEASURES = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRow:
-    """One reply."""
+    """One reply of a model."""
 
     source: str  # the file that holds it
     file: str
-    cut: int
+    cut: int  # see the module
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredReplies:
-    """One method at one cut."""
+    """The measures of one method at one cut."""
 
     method: str
     tokens: int
     shares: dict[str, float]  # of what was needed, by measure
-    answers: tuple[float, ...] = ()  # a score a question
-    misled: int = 0
+    answers: tuple[float, ...] = ()  # the score of each question
+    misled: int = 0  # how many questions' wrong patterns match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepliesResult:
-    """All that was measured."""
+    """The result of measuring all replies."""
 
     measured: tuple[MeasuredReplies, ...]
-    taken: int
-    refused: dict[str, str]  # replies that no run would take, and why
-    skipped: dict[str, str]  # cuts that were not found, and why
+    taken: int  # how many replies were measured
+    refused: dict[str, str]  # replies that a run would refuse, with the reason
+    skipped: dict[str, str]  # cuts that could not be made, with the reason
 
 
 def read_replies(folder: str) -> Iterator[ReplyRow]:
-    """The rows of every JSONL file in a folder. Raises UsageError where there is none, or a line is not a reply."""
+    """The rows of every JSONL file in a folder. Raises UsageError if there is none, or if a line is not a reply."""
     paths = sorted(Path(folder).glob("*.jsonl"))
     if not paths:
         raise UsageError("holds no replies", next_step="put JSONL files there: file, cut, text", place=folder)
@@ -390,7 +391,7 @@ def read_replies(folder: str) -> Iterator[ReplyRow]:
 
 
 def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
-    """Every reply in the folder as a whole summary, as its text alone, and the digest at the tokens of the first."""
+    """Measure every reply in the folder: as a whole summary, as its text alone, and the digest of the whole's size."""
     counter = counter_for()
     asked_at = questions_by_cut(questions)
     measured: list[MeasuredReplies] = []
@@ -426,7 +427,7 @@ def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
 
 
 def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
-    """Everything before the cut as the middle, and what came after it up to the next compaction."""
+    """A case whose middle is everything before the cut, and whose future ends at the next compaction."""
     path = locate(row.file, row.source)
     case, _ = read_cut(path, row.file, row.cut, 0, partial(count_message, counter))
     following = [record for record in file_records(str(path)) if record.place.line >= row.cut]
@@ -439,7 +440,7 @@ def _reply_case(row: ReplyRow, counter: Counter) -> EvalCase:
 
 
 def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
-    """The summary that a run would write with this reply, and the verdict on it."""
+    """The summary that a run would write with this reply, and the verdict on the reply."""
     text = own_words(text)
     request = bare_request(case.prefix, case.middle, int(count(text) / (1 - MOST_RATIO)) + 100, count, body)
     request = replace(request, language="en")
@@ -465,7 +466,7 @@ def _whole(case: EvalCase, text: str, count: Count) -> tuple[str, Verdict]:
 
 
 def render_replies(result: RepliesResult) -> str:
-    """A table with a row a method. Ends with a line break."""
+    """A table with a row for each method; ends with a line break."""
     rows = [[f"{result.taken} replies", "tokens", *(measure.value for measure in MEASURES), "answered", "misled"]]
     for method in METHODS:
         mine = [one for one in result.measured if one.method == method]
@@ -480,7 +481,7 @@ def render_replies(result: RepliesResult) -> str:
 
 
 def replies_json(result: RepliesResult) -> dict[str, Any]:
-    """Everything, for programs."""
+    """The result as plain values for a JSON encoder."""
     return {
         "taken": result.taken,
         "refused": result.refused,

@@ -1,7 +1,7 @@
-"""`run_eval`: files to cases, cases to scores, on one or several processes; what it found, and the figures over cases.
+"""`run_eval`: make cases of files and scores of cases, in one or several processes; and the figures over all cases.
 
-Cuts of one session are not independent, so a session is the unit of every error and interval. Paired bootstrap as in
-Efron and Tibshirani, "An Introduction to the Bootstrap" (1993): percentile intervals.
+Cuts of one session are not independent, so that a session is the unit of every error and interval. Differences have
+percentile intervals by a paired bootstrap (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993).
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class EvalOptions:
 
     baselines: tuple[str, ...] = ()  # names, or ``all``
     commands: tuple[str, ...] = ()  # as of `external_baseline`
-    budgets: tuple[Size, ...] = DEFAULT_BUDGETS  # shares are of the middle's tokens
+    budgets: tuple[Size, ...] = DEFAULT_BUDGETS  # shares are of the tokens of the middle
     tail_tokens: int = CutRule().tail_tokens
-    rounds: tuple[int, ...] = (1, 2, 5, 10)  # of the drift; empty leaves it out
+    rounds: tuple[int, ...] = (1, 2, 5, 10)  # of updates, to measure the drift; empty: it is not measured
     drift_budget: Size = DRIFT_BUDGET
-    dialect: str = ""  # only transcripts of this one; empty: all
-    limit: int = 0  # at most this many files, spread evenly over all; 0: all
+    dialect: str = ""  # only transcripts of this dialect; empty: all
+    limit: int = 0  # at most this many files, spread evenly over all; 0: no limit
     jobs: int = 1  # processes
     seed: int = 0  # of the bootstrap
-    resamples: int = 2_000
+    resamples: int = 2_000  # of the bootstrap
     tokenizer: str = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """One method at one budget."""
+    """The score of one method at one budget, for one case."""
 
     method: str
     budget: str
@@ -69,7 +69,7 @@ class CaseScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftPoint:
-    """What is left of the needs after this many updates."""
+    """What a summary holds of the needs after this many rounds of updates."""
 
     rounds: int
     carry: Carry
@@ -78,32 +78,32 @@ class DriftPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One cut."""
+    """The result of one cut."""
 
     name: str
-    session: str  # the path below the folder that was named
+    session: str  # the path, with the name of the folder that was asked for, and `#2` if the file has several
     dialect: str
     protocol: str
     middle_tokens: int
     scores: tuple[CaseScore, ...]
     gates: Mapping[str, Gates]  # the digest's, by budget
-    # At one budget, and left out where that makes no sense for this middle.
+    # These two are at `EvalOptions.drift_budget`, and missing if that makes no sense for this middle.
     repeat: Repeat | None = None
     drift: tuple[DriftPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What one input gave."""
+    """The result of one input."""
 
     path: str
     cases: tuple[CaseResult, ...] = ()
-    skipped: str = ""  # why it gave nothing
+    skipped: str = ""  # why there are no cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalResult:
-    """An evaluation."""
+    """The result of an evaluation."""
 
     options: EvalOptions
     methods: tuple[str, ...]  # in the order of the table, the digest first
@@ -123,13 +123,13 @@ class EvalResult:
 
 
 def label(size: Size) -> str:
-    """How a budget is named: ``5%``, ``2k``, ``500``."""
+    """The name of a budget: ``5%``, ``2k``, ``500``."""
     if size.ratio:
         return f"{size.ratio * 100:g}%"
     return f"{size.tokens // 1000}k" if size.tokens % 1000 == 0 else str(size.tokens)
 
 
-LOW, HIGH = 0.025, 0.975
+LOW, HIGH = 0.025, 0.975  # the ends of the 95 % interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +152,9 @@ def by_session(values: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def paired(ours: Mapping[str, float], theirs: Mapping[str, float], resamples: int, seed: str) -> Difference | None:
-    """Ours minus theirs over the sessions that both have. Same seed, same result.
+    """Ours minus theirs over the sessions that both have; None if there is none. The same seed gives the same result.
 
-    p is twice the smaller share of resamples on one side of zero, never below 1 / resamples.
+    p is twice the smaller share of resamples on one side of zero, and never below 1 / resamples.
     """
     differences = [ours[session] - theirs[session] for session in sorted(ours.keys() & theirs.keys())]
     if not differences:
@@ -196,15 +196,15 @@ class CaseGroup:
 class ScoreCell:
     """One measure of one method at one budget."""
 
-    micro: float  # of all cases together
+    micro: float  # over all cases together
     macro: float  # the mean of the sessions' means
-    error: float  # its standard error; 0 where there is one session
+    error: float  # the standard error of macro; 0 if there is only one session
     sessions: int
     cases: int
 
 
 def groups_of(cases: Sequence[CaseResult]) -> Iterator[CaseGroup]:
-    """For each protocol all cases, then those of each dialect where there is more than one."""
+    """For each protocol with cases, all of them, then those of each dialect."""
     for protocol in CutProtocol:
         chosen = tuple(case for case in cases if case.protocol == protocol)
         for dialect in (TOTAL, *sorted({case.dialect for case in chosen})) if chosen else ():
@@ -218,14 +218,14 @@ def _scored_by(cases: Iterable[CaseResult], method: str, budget: str) -> Iterato
 
 
 def shares(cases: Iterable[CaseResult], method: str, budget: str, measure: Measure) -> Iterator[tuple[str, Share]]:
-    """(session, share) of the cases that have something to measure."""
+    """The (session, share) of the cases that have something to measure."""
     for session, one in _scored_by(cases, method, budget):
         if (share := one.shares.get(measure)) and share.total:
             yield session, share
 
 
 def cell(found: Iterable[tuple[str, Share]]) -> ScoreCell | None:
-    """The figures of these shares. None where nothing was measured."""
+    """The figures of these shares; None if there are none."""
     every = tuple(found)
     if not every:
         return None
@@ -240,7 +240,7 @@ def cell(found: Iterable[tuple[str, Share]]) -> ScoreCell | None:
 
 
 def used(cases: Iterable[CaseResult], method: str, budget: str) -> tuple[float, float]:
-    """Mean and largest share of the budget that this method's texts take; 0 where it wrote none."""
+    """The mean and the largest share of the budget that this method's texts take; 0 if it wrote none."""
     ratios = [one.budget_ratio for _, one in _scored_by(cases, method, budget)]
     return (sum(ratios) / len(ratios), max(ratios)) if ratios else (0.0, 0.0)
 
@@ -252,7 +252,7 @@ def budgets_of(result: EvalResult, cases: Iterable[CaseResult]) -> list[str]:
 
 
 def differences(result: EvalResult, group: CaseGroup, budget: str) -> Mapping[tuple[str, Measure], Difference]:
-    """The digest minus each baseline, in this group at this budget."""
+    """The digest minus each baseline in this group at this budget, by baseline and measure."""
     found: dict[tuple[str, Measure], Difference] = {}
 
     @cache
@@ -270,20 +270,20 @@ def differences(result: EvalResult, group: CaseGroup, budget: str) -> Mapping[tu
 
 
 INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.json", "*.json.gz", "*.traj")
-# Smaller budgets hold no statement; with a fixed budget over half of the middle, little is compacted.
+# A smaller budget has no room for a statement; with one above half of the middle, little is compacted.
 LEAST_BUDGET_TOKENS = 40
 MOST_BUDGET_RATIO = 0.5
 
-# Called with how many more files, or cuts, are done.
+# Called with the number of files, or cuts, done since the last call.
 Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bench:
-    """What a process needs to evaluate files."""
+    """What a process needs for evaluating files."""
 
     options: EvalOptions
-    baselines: tuple[Baseline, ...]  # next to the digest
+    baselines: tuple[Baseline, ...]  # in addition to the digest
     counter: Counter
 
 
@@ -293,11 +293,11 @@ def run_eval(
     extra: Sequence[Baseline] = (),
     advance: Advance = lambda count: None,
 ) -> EvalResult:
-    """Evaluates the digest and the chosen baselines on every transcript below these paths.
+    """Evaluate the digest and the chosen baselines on every transcript below these paths.
 
-    ``extra`` are baselines that can be chosen by name next to the built-in ones. Files that hold no transcript, or one
-    too short to be cut, are skipped, with the reason. Same files, same options: same result, whatever ``jobs``.
-    Raises UsageError for unknown names and for a baseline command that fails.
+    ``extra`` are baselines that can be chosen by name, like the built-in ones. Files without a transcript, or with one
+    that is too short to be cut, are skipped, with the reason. The same files and options give the same result, whatever
+    ``jobs`` is. Raises UsageError for unknown names and for a baseline command that fails.
     """
     bench = _Bench(
         options=options,
@@ -327,15 +327,15 @@ def run_eval(
     )
 
 
-# What a worker process evaluates with: handed over once, so that its vocabulary is loaded once.
+# The bench of a worker process, passed to it only once, so that its vocabulary is loaded only once.
 _benches: list[_Bench] = []
 
 
 def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResult:
-    """One file by its cuts. Without a ``bench``: with that of this process."""
+    """Evaluate one file; if no ``bench`` is given, with that of this worker process."""
     bench = bench or _benches[-1]
     forget()
-    # Named without what is above the folder that was asked for: results of two machines are to be the same.
+    # Without what is above the folder that was asked for, so that two machines have the same results.
     path = f"{Path(source.root).name}/{source.name}"
     try:
         transcripts = tuple(open_transcripts(file_records(source.path)))
@@ -396,7 +396,7 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
 
 
 def _allowed(size: Size, case: EvalCase, count: Count) -> int:
-    """The budget in tokens with its frame paid, or 0 where it makes no sense for this middle."""
+    """The budget in tokens without those of the frame, or 0 if it makes no sense for this middle."""
     tokens = size.of(case.middle_tokens)
     if tokens > MOST_BUDGET_RATIO * case.middle_tokens:
         return 0

@@ -22,7 +22,7 @@ NOTHING = "-"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows in columns of equal width, the first flush left, the others flush right; a rule under the first row."""
+    """The rows as a table: the first column flush left, the others flush right, and a rule under the first row."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines: list[str] = []
     for row in rows:
@@ -38,13 +38,13 @@ def percent(ratio: float) -> str:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean; 0 where there is nothing."""
+    """The mean; 0 if there are no values."""
     every = list(values)
     return sum(every) / len(every) if every else 0.0
 
 
 def figure(found: run_eval.ScoreCell | None) -> str:
-    """``micro/macro±error`` in per cent; no error where there is one session."""
+    """``micro/macro±error`` in per cent; without the error if there is only one session."""
     if found is None:
         return NOTHING
     error = f"±{percent(found.error)}" if found.sessions > 1 else ""
@@ -64,7 +64,7 @@ _DRIFT_MEASURES = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Me
 
 
 def gate_table(result: EvalResult) -> str:
-    """How many digests broke a gate, and the worst of them."""
+    """How many digests failed each gate, and the worst value; empty if there are none."""
     gates = [gate for case in result.cases for gate in case.gates.values()]
     if not gates:
         return ""
@@ -86,7 +86,7 @@ def gate_table(result: EvalResult) -> str:
 
 
 def drift_table(result: EvalResult) -> str:
-    """What is left after each number of updates, with the state carried and with the text alone."""
+    """What is left after each number of updates, with the state or only the text carried; empty if not measured."""
     rows = [["drift of the digest", "rounds", "cuts", *_DRIFT_MEASURES]]
     for protocol, carry, rounds in product(CutProtocol, Carry, result.options.rounds):
         points = [
@@ -163,7 +163,7 @@ def _cells(group: CaseGroup, method: str, budget: str, measures: Sequence[Measur
 
 
 def _shares_only(budgets: Sequence[str]) -> Sequence[str]:
-    """The budgets that are shares of the middle, where there are any: the long tables keep to them."""
+    """The budgets that are shares of the middle, or all if there are none: to keep long tables short."""
     return [budget for budget in budgets if budget.endswith("%")] or budgets
 
 
@@ -174,7 +174,7 @@ def to_json(result: EvalResult) -> dict[str, Any]:
     """Plain values for a JSON encoder. The same result gives the same document."""
     budgets = {"budgets": [label(size) for size in result.options.budgets]}
     options = {**dataclasses.asdict(result.options), **budgets, "drift_budget": label(result.options.drift_budget)}
-    # How many processes did the work is not part of the result.
+    # The number of processes is not part of the result.
     del options["jobs"]
     return {
         "options": options,
@@ -245,13 +245,13 @@ PANELS = (*_MOST_TELLING, Measure.DECISIONS)
 PANEL_WIDTH, PANEL_HEIGHT = 300, 210
 LEFT, TOP, GAP, LEGEND = 46, 58, 52, 150
 LEGEND_CHARS = 18
-# Okabe and Ito's palette, which people with any colour vision can distinguish; the digest is black and thick.
+# Okabe and Ito's palette, which people with any colour vision can distinguish; the digest's curve is black and thick.
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#999999", "#B8A800")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Panel:
-    """One measure's frame: where it lies, and which budgets it spans."""
+    """The plot of one measure: its place in the drawing, and the budgets on its axis."""
 
     left: float
     top: float
@@ -266,15 +266,15 @@ class _Panel:
 
 
 def write_plot(result: EvalResult, path: str) -> None:
-    """Writes the drawing. Raises OSError as the file system does."""
+    """Write the drawing. Raises OSError."""
     Path(path).write_text(draw(result), encoding="utf-8")
 
 
 def draw(result: EvalResult) -> str:
-    """The SVG text: micro means of the session cuts, or of the short ones where there are no others.
+    """The SVG text: micro means of the session cuts, or of the short cuts if there are no others.
 
-    Budgets in tokens have no place on an axis of shares. With fewer than two shares there is nothing to draw but
-    the legend.
+    Budgets in tokens are left out, since the axis is one of shares. With fewer than two shares, only the legend is
+    drawn.
     """
     budgets = tuple(sorted((size for size in result.options.budgets if size.ratio), key=lambda size: size.ratio))
     group = next(groups_of(result.cases), None)

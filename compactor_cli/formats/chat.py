@@ -1,13 +1,13 @@
 """Messages with a role and a content, in the shapes of OpenAI, Anthropic, Bedrock, Kimi and their relatives.
 
-One reader for all of them: logs mix the shapes, and a message that is read by the wrong name must still
+One reader serves them all, because logs mix the shapes, and a message that was taken for the wrong dialect must still
 be read. The dialects differ in how they are recognised and in how new messages are written.
 
 New messages look like the file's own. Readers of data sets want one set of keys (Arrow adds nulls for missing ones,
-some loaders refuse a file that holds two shapes), so a new message takes the keys that all messages of its role have:
-with a value of its own, or with null where that is what some of them say. What others say of themselves (a ``name``)
-is not repeated. Where trainers and APIs want user and assistant to alternate, a summary between their turns is given a
-turn of the other.
+some loaders refuse a file that holds two shapes), so a new message takes the keys that all messages of its role have,
+with a value of its own, or with null if some of them have null there. Keys that describe a single speaker, such as
+``name``, are not copied. Where user and assistant must alternate, as trainers and APIs demand, a short turn of the
+other side is added next to a summary.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, der
 from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects, of_words, pad_missing_results
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript
 
-# With a hyphen in smolagents.
+# smolagents writes the hyphen.
 _CALL_ROLES = ("tool_call", "tool-call", "function_call")
 ROLES = {
     **dict.fromkeys(("system", "developer"), Role.SYSTEM),
@@ -34,18 +34,18 @@ ROLES = {
     **dict.fromkeys("tool function observation tool_response tool-response tool_result ipython".split(), Role.TOOL),
 }
 _META = Message(role=Role.META)
-# Bookkeeping among the messages: what a run of mini-swe-agent ended with, a platform's own notes.
+# Roles of bookkeeping among the messages: how a run of mini-swe-agent ended, notes of a platform.
 _META_ROLES = frozenset({"exit", "session_meta", "info", "error", "warning"})
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _OPAQUE_KEYS = ("reasoning_details", "audio")
 _ERROR_KEYS = ("is_error", "error")
 _REASONING = frozenset({*_REASONING_KEYS, *_OPAQUE_KEYS})
-# What may stand next to the content and has something to say.
+# Keys next to the content that hold parts of the message.
 _SIBLING_KEYS = frozenset({*_REASONING, "refusal", *CALL_LISTS, "function_call"})
-# This many elements of an array are looked at for one that says anything.
+# How many elements of an array are looked at to find one that is recognised.
 _LOOKED_AT = 50
 
-# Where what is around the messages names the model.
+# Paths at which the document around the messages names the model.
 ROW_MODELS: tuple[JsonPath, ...] = (("model",), ("body", "model"), ("params", "model"), ("request", "model"))
 
 
@@ -57,19 +57,19 @@ def is_chat(value: Any) -> bool:
 
 
 def array_at(value: Any, paths: Sequence[JsonPath]) -> JsonPath | None:
-    """The first of these paths at which there is an array of messages (an empty one counts)."""
+    """The first of these paths at which there is an array of messages (an empty one counts), or None."""
     return located.array_path(value, paths, lambda found: isinstance(found, list) and (not found or _leads(found)))
 
 
 def _leads(elements: Sequence[Any]) -> bool:
-    """Whether the first object in the array has a role, and one of the first has a content; others identify nothing."""
+    """Whether an array looks like messages: its first object has a role, and one of the first elements is a message."""
     first = next((element for element in elements[:_LOOKED_AT] if isinstance(element, dict)), {})
     has_role = isinstance(first.get("role"), str) and "parts" not in first
     return has_role and any(map(is_chat, elements[:_LOOKED_AT]))
 
 
 def read(value: Any) -> Message:
-    """What one message says. A role that is a name (of an agent among several) speaks as an assistant."""
+    """Read one message. An unknown role is taken for the name of one of several agents, so for an assistant."""
     role = _role(value)
     if role is Role.META:
         return _META
@@ -80,7 +80,7 @@ def read(value: Any) -> Message:
         and value["role"] not in _CALL_ROLES
         and _SIBLING_KEYS.isdisjoint(value)
     ):
-        # A message that is nothing but a text: most are, and this is the short way for them.
+        # A fast path for messages that are only a text, as most are.
         words, summary = (Text(text=content),) if content else (), previous_summary(role, content)
         return Message(role=role, parts=words, timestamp=time_of(value.get("timestamp")), summary=summary)
     parts = located.parts_of(_pieces(value, role))
@@ -118,12 +118,12 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     else:
         inside = located.content(content, "content", read=located.any_block)
     if role is Role.TOOL:
-        # The blocks that are results, with what stands next to them; else the whole content is one result.
+        # If any block is a result, the blocks are the parts; else the whole content is one result.
         has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
         return inside if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     found: list[LocatedPart] = []
     if not _REASONING.isdisjoint(value):
-        # The reasoning next to the content, once; what is opaque by its size.
+        # The reasoning next to the content, from the first key that has a text; else opaque content, by its size.
         texts = (value.get(key) for key in _REASONING_KEYS)
         if text := next((text for text in texts if text and isinstance(text, str)), ""):
             found.append(located.thinking(text))
@@ -135,7 +135,7 @@ def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     if not contents.has_calls(value):
         return found
     found += (located.any_call(call, key, i) for key in CALL_LISTS for i, call in enumerate(listed(value.get(key))))
-    # The single one of before 2023-11.
+    # The single call of messages from before 2023-11.
     if isinstance(value.get("function_call"), dict):
         found.append(located.any_call(value["function_call"], "function_call"))
     return found
@@ -163,16 +163,16 @@ def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
 _UNTRAINED = {"weight": 0, "train": False, "loss": False}
 _TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})
 _IDS = frozenset({"id", "uuid", "message_id"})
-# By these a reader knows the kind of a message; the same in all of them.
+# Keys by which readers recognise the kind of a message. Copied if all messages of the role have the same value.
 _KINDS = frozenset({"type", "object", "kind", "lang", "language"})
 
 
 class TurnShape(NamedTuple):
-    """How a dialect calls the speaker and the text, and its speakers' names."""
+    """The keys and names with which a dialect writes a message."""
 
-    role_key: str
-    text_key: str
-    names: Mapping[Role, Sequence[str]]
+    role_key: str  # of the speaker
+    text_key: str  # of the text
+    names: Mapping[Role, Sequence[str]]  # of the speakers, the usual name first
 
 
 SHAPE = TurnShape("role", "content", {Role.USER: ("user",), Role.ASSISTANT: ("assistant",)})
@@ -181,7 +181,7 @@ SHAPE = TurnShape("role", "content", {Role.USER: ("user",), Role.ASSISTANT: ("as
 def new_messages(
     transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], shape: TurnShape = SHAPE
 ) -> tuple[bytes, ...]:
-    """One record for each insertion, in the style of the records around."""
+    """One record for each insertion, in the style of the transcript's own messages."""
     neighbour = next((value for i in cut.near if isinstance(value := transcript.records[i].value, dict)), {})
     values: list[dict[str, Any]] = []
     for item in insertions:
@@ -201,7 +201,7 @@ def new_messages(
                 new[key] = derived_hex(transcript.sha256, item.text, 24)
             elif key in _TIMES:
                 new[key] = neighbour.get(key)
-            # A kind that all peers say; null where some say that.
+            # A kind that all peers have; null where some of them have null.
             elif key in _KINDS and isinstance(kind := peers[0][key], str) and all(peer[key] == kind for peer in peers):
                 new[key] = kind
             elif any(peer[key] is None for peer in peers):
@@ -211,7 +211,7 @@ def new_messages(
 
 
 def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> list[str]:
-    """The keys that all peers have, and those that leave a message out of training if any has them."""
+    """The keys of a new message: those that all peers have, and those of `_UNTRAINED` that any of them has."""
     if not peers:
         known = (shape.role_key, shape.text_key)
         first = next((record.value for record in transcript.records if isinstance(record.value, dict)), {})
@@ -222,7 +222,7 @@ def _keys(peers: Sequence[Value], transcript: Transcript, shape: TurnShape) -> l
 
 
 def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:
-    """The text as a string, or as a block where all peers write blocks."""
+    """The text as a string, or as a block if all peers write blocks."""
     held = [peer[shape.text_key] for peer in peers]
     if not held or not all(isinstance(content, list) and content for content in held):
         return text
@@ -234,15 +234,15 @@ def _content(text: str, peers: Sequence[Value], shape: TurnShape) -> Any:
     return [{"type": "text", key: text}] if any("type" in block for block in own) else [{"text": text}]
 
 
-# What stands between two turns of one side. It carries no information, so that nothing is learnt or concluded from it.
+# The assistant's turn between two turns of the user. It carries no information: nothing can be learnt from it.
 BRIDGE = "Understood."
 
 
 def alternating(transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[Insertion, ...]:
-    """The insertions so that turns alternate after them as they do in the transcript.
+    """The insertions, changed so that the turns of user and assistant alternate.
 
-    Between two turns of the user's side stands a short answer; an acknowledgement next to another answer is left
-    out. As they are where the transcript itself does not alternate. Results of tools are on the user's side.
+    A short answer is added between two turns of the user's side, and an acknowledgement next to another answer is left
+    out. Unchanged if the transcript itself does not alternate. Results of tools count as the user's side.
     """
     messages = transcript.messages
     if any(one is other for one, other in pairwise(_sides(messages))):
@@ -262,7 +262,7 @@ def alternating(transcript: Transcript, cut: InsertionPoint, insertions: Sequenc
 
 
 def _sides(messages: Iterable[Message]) -> Iterator[Role]:
-    """Whose turns these are: the user's or the assistant's."""
+    """The side of each message, USER or ASSISTANT; bookkeeping and system prompts are left out."""
     roles = (message.role for message in messages if not message.superseded)
     return (Role.USER if role is Role.TOOL else role for role in roles if role not in (Role.META, Role.SYSTEM))
 
@@ -273,10 +273,10 @@ _ENVELOPE_IDS = ("id", "uuid")
 
 
 class Enveloped(RecordDialect):
-    """The dialect of lines with a message in them: ``{"ts", "message": {"role", "content"}}``, as programs of one's own
-    log them.
+    """The dialect of lines that wrap a message: ``{"ts", "message": {"role", "content"}}``, as many programs log it.
 
-    What stands around a message is not sent. A new record has the times of the one before it and what all records say.
+    The envelope is not sent to a model. The envelope of a new record has the times of a neighbour and the values that
+    are the same in all records.
     """
 
     name = "enveloped"
@@ -285,7 +285,7 @@ class Enveloped(RecordDialect):
     models = (*((key, "model") for key in _ENVELOPE_KEYS), ("model",))
 
     def score(self, value: Any) -> int:
-        """1: nothing here is a mark of anybody."""
+        """1 for a line that wraps a message, since no key is specific to a program; else 0."""
         return 1 if _inner_key(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -293,13 +293,13 @@ class Enveloped(RecordDialect):
         return pad_missing_results(tuple(map(self.read_one, records)))
 
     def read_one(self, record: Record) -> Message:
-        """What one line says, with the time next to the message."""
+        """The message in one line, with the time of the envelope if it has none of its own."""
         found, value = read(_inner(record.value)), record.value
         times = (time_of(value.get(key)) for key in _ENVELOPE_TIMES) if isinstance(value, dict) else ()
         return replace(found, timestamp=found.timestamp or next(filter(None, times), ""))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages like the file's own, in envelopes like its own."""
+        """New messages and envelopes in the style of the file's own."""
         records = tuple(replace(record, value=_inner(record.value)) for record in transcript.records)
         messages = new_messages(replace(transcript, records=records), cut, insertions)
         values = objects(transcript.records)
@@ -323,7 +323,7 @@ class Enveloped(RecordDialect):
 
 
 def _inner_key(value: Any) -> str:
-    """Where the message of a line stands; empty where there is none, or where the line is a message itself."""
+    """The key that holds the message of a line; empty if there is none, or if the line is a message itself."""
     if not isinstance(value, dict) or "role" in value:
         return ""
     return next((key for key in _ENVELOPE_KEYS if is_chat(value.get(key))), "")

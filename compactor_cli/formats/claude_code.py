@@ -1,19 +1,20 @@
 """Claude Code: its sessions (``~/.claude/projects/<project>/<session>.jsonl``) and its stream-json output.
 
-One message of the API is several records that share ``message.id``. What a client sends of a session follows from a
-tree (`claude_tree`). Also read are the same records with a bare envelope, in an array, and ``{"loglines": [...]}``.
+One message of the API is several records that share ``message.id``. Which records a client sends follows from the tree
+that they form (`claude_tree`). The same records are also read with a bare envelope, in an array, and in
+``{"loglines": [...]}``.
 
 Clients follow ``parentUuid`` from the newest record to a root. Kept records keep their bytes, so the tail
-cannot be linked to the summary; instead the last record written takes over the uuid of the removed record
-that the tail links to. Where a kept record after the summary links to another removed one, a record that carries no
-information takes over that one's uuid. Appended, a boundary names the tail instead, as the client's own compaction
-does. Three shapes of a rewritten session, all sent by the client as summary and tail:
+cannot be linked to the summary; instead, the last record that is inserted takes over the uuid of the removed record
+to which the tail links. If a kept record after the summary links to another removed record, a record without
+information takes over that uuid. In append mode a boundary names the tail instead, as in the client's own compactions.
+A rewritten session has one of three shapes, all of which the client sends as summary and tail:
 
 - a head stays: the summary links to it, without a boundary (a boundary would hide the head);
 - no head: a ``compact_boundary`` as the new root, the summary after it;
 - the tail links to nothing that was removed: a boundary that names the kept records as preserved.
 
-A stream has the records without the tree. What subagents say (``parent_tool_use_id``) is not shown to the main
+A stream has the records without the tree. Messages of subagents (``parent_tool_use_id``) are not shown to the main
 model. A ``compact_boundary`` that a summary follows replaces everything before it. Seen with ``claude -p
 --output-format stream-json`` 2.0 and 2.1, and with wrappers that keep only type, message and time.
 """
@@ -45,7 +46,7 @@ _COPIED = ("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version
 
 
 class _ClaudeSite(located.LinkedSite):
-    """Where the insertion goes: the uuids and the envelope around it."""
+    """The place of an insertion: the uuids to which it links, and the envelope of the records around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.tree = tree = Tree(objects(transcript.records))
@@ -54,37 +55,38 @@ class _ClaudeSite(located.LinkedSite):
         self.removed = [i for i in range(len(tree.values)) if i not in kept]
         self.has_tail = any(self._is_linked(i) for i in cut.after)
         if self.taken and self.taken not in tree.index:
-            # Newer clients bridge missing parents by themselves: rather that of another record of the tail.
+            # The tail's own parent is missing already, which newer clients bridge by themselves. So take over the
+            # parent of another record of the tail, if there is one that is removed.
             others = (tree.parent_id(i) for i in cut.after if i in tree.is_main)
             free = (uuid for uuid in others if uuid in tree.index and tree.index[uuid] not in kept)
             self.taken = next(free, self.taken)
         self.head = self.head_id([i for i in cut.before if self._is_linked(i)])
 
     def _is_linked(self, i: int) -> bool:
-        """Whether others can link to a record that is sent: prompts of the queue have no uuid."""
+        """Whether a record is sent and others can link to it. Prompts of the queue have no uuid."""
         return located.is_shown(self.transcript.messages[i]) and bool(self.tree.id(i))
 
     def envelope(self) -> dict[str, Any]:
-        """What neighbours say about the session, the client and the folder."""
+        """The keys about session, client and folder, copied from a neighbour."""
         near = [*self.cut.after, *reversed(self.cut.before), *self.removed]
         value = next((self.tree.values[i] for i in near if i in self.tree.is_main), {})
         return {"isSidechain": False} | {key: value[key] for key in _COPIED if key in value}
 
     def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
-        """A user or assistant record."""
+        """The user or assistant record of an insertion, linked to ``parent``."""
         return self._linked(own, parent or None, _body(item, own))
 
     def unlinked(self, item: Insertion, own: str) -> dict[str, Any]:
-        """A record like those around it, of a file whose records name no parents; with a uuid where they have one.
+        """The record of an insertion for a file whose records name no parents; with a uuid if its neighbours have one.
 
-        A parent of its own would make a tree of the file, in which it is no one's parent.
+        If it named a parent, clients would take the file for a tree, and no record would link to the new one.
         """
         near = next((self.tree.values[i] for i in (*self.cut.near, *self.removed) if i in self.tree.is_main), {})
         envelope = {key: near[key] for key in _COPIED if key in near} | _body(item, own)
         return envelope | ({"uuid": own} if "uuid" in near else {}) | {"timestamp": self.timestamp}
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
-        """A record that is not sent, in the place of a removed one."""
+        """A record that is not sent and takes over the uuid of a removed one, so that links to it still work."""
         body = {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
         return self._linked(own, parent, body)
 
@@ -92,10 +94,10 @@ class _ClaudeSite(located.LinkedSite):
         return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
 
     def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
-        """The record with which the client marks its own compactions; ``preserved`` says what else is sent."""
+        """A compaction boundary as the client writes it; ``preserved`` names earlier records that are still sent."""
         covered = map(self.tree.id, reversed(self.removed))
         logical = next((uuid for uuid in covered if uuid and uuid != self.taken), None)
-        # The size of the last request before the cut, as the client itself had it.
+        # The size of the last request before the cut, as the client would report it.
         usages = (usage_of(self.tree.values[i]) for i in reversed(self.removed) if i in self.tree.is_main)
         size = next(filter(None, map(_size_tokens, usages)), 0)
         return {
@@ -113,7 +115,7 @@ class _ClaudeSite(located.LinkedSite):
         }
 
     def preserved(self, anchor: str) -> dict[str, Any]:
-        """The kept records by name, sent after the record ``anchor``."""
+        """The keys with which a boundary names the kept records, which are sent after the record ``anchor``."""
         staying = (*self.cut.before, *self.cut.after)
         uuids = [self.tree.id(i) for i in staying if self._is_linked(i)]
         if not uuids:
@@ -128,7 +130,7 @@ _SUMMARY_MARKS = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
 
 
 def _body(item: Insertion, own: str) -> dict[str, Any]:
-    """What an insertion says, without its place in the tree."""
+    """The record of an insertion, without its envelope and links."""
     if item.role is not Role.ASSISTANT or item.is_summary:
         message: dict[str, Any] = {"role": "user", "content": item.text}
         return {"type": "user", "message": message, **(_SUMMARY_MARKS if item.is_summary else {})}
@@ -138,7 +140,7 @@ def _body(item: Insertion, own: str) -> dict[str, Any]:
 
 
 def _answer(own_id: str) -> dict[str, Any]:
-    """How an answer of the API begins."""
+    """The first keys of an answer of the API."""
     return {"id": f"msg_{own_id.replace('-', '')}", "type": "message"}
 
 
@@ -150,11 +152,11 @@ def _size_tokens(usage: Mapping[str, Any]) -> int:
     return sum(number for key in (*_INPUT, "output_tokens") if isinstance(number := usage.get(key), int))
 
 
-# Lines next to the tree that repeat a prompt.
+# Types of lines outside the tree that repeat a prompt.
 _PROMPTS = ("queue-operation", "last-prompt")
 _ENVELOPE = ("uuid", "parentUuid", "sessionId", "isSidechain")
 _TREE_TYPES = frozenset({"user", "assistant", "system", "attachment", "progress"})
-# Types of lines next to the tree, with a key that each of them has.
+# Types of lines outside the tree, each with a key that all lines of the type have.
 _SIDE_TYPES = dict(
     pair.split("=")
     for pair in (
@@ -174,11 +176,11 @@ class ClaudeCode(RecordDialect):
     holds = SESSION | Capabilities.SIDECHAINS | Capabilities.SUMMARIES
     unwritten = SIGNED
     links_records = True
-    # Results a second time, for the client's own screen, and files as they were: half of a session's bytes.
+    # Copies of results for the client's screen, and snapshots of files: half of a session's bytes.
     unread_keys = frozenset({"toolUseResult", "data", "snapshot"})
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """``loglines`` of a session that was shared from the web client, or a whole session as one array of records."""
+        """``loglines`` in a session shared from the web client; the top level if a session is one array of records."""
         if isinstance(value, list):
             scores = [self.score(item) for item in value[:2]]
             return () if 3 in scores or (scores and min(scores) == 2) else None
@@ -200,12 +202,12 @@ class ClaudeCode(RecordDialect):
         return 2 if is_of_conversation(value) and value["message"].get("role") == kind else 0
 
     def session_key(self, value: Any) -> str:
-        """The session that a record says it belongs to. Empty for lines next to the tree: they name others too."""
+        """The session that a record names. Empty for lines outside the tree, which may name other sessions."""
         is_own = isinstance(value, dict) and value.get("type") in (*_TREE_TYPES, "queue-operation")
         return string(value.get("sessionId")) if is_own else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what the client does not send any more is ``superseded``."""
+        """One message per record; those that the client no longer sends are ``superseded``."""
         tree = Tree(objects(records))
         gone, queued, ahead = superseded(tree), interjections(tree.values), typed_ahead(tree.values)
         messages = (_message(tree, i, is_superseded=i in gone, is_queued=i in queued) for i in range(len(tree.values)))
@@ -218,7 +220,7 @@ class ClaudeCode(RecordDialect):
         return next((name for name in names if name and not name.startswith("<")), "")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The summary in the chain between head and tail; where records name no parents, a record like them."""
+        """The summary, linked into the chain between head and tail; unlinked if the records name no parents."""
         if not insertions:
             return ()
         site = _ClaudeSite(transcript, cut)
@@ -233,16 +235,16 @@ class ClaudeCode(RecordDialect):
         records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain, site.after)]
         return dumped(transcript, records)
 
-    # A boundary hides the head; older clients would walk from the tail to it through what is removed.
+    # A boundary hides the head. To send it, older clients would walk from the tail through the replaced records.
     appends_head = False
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A boundary that names the tail, and the summary; the client does not go by the tail's counters then.
+        """A boundary that names the tail, and the summary. The client then ignores the token counters in the tail.
 
-        Their times follow the newest record's, since clients take the newest record for the end of the chain. Raises
-        UsageError where no record can be named, because none says where it is in the tree.
+        The new records are later than the newest one, since clients take the newest record for the end of the chain.
+        Raises UsageError if the records name no parents, since the boundary then cannot name them.
         """
         site = _ClaudeSite(transcript, cut)
         if not site.tree.has_links:
@@ -255,7 +257,7 @@ class ClaudeCode(RecordDialect):
         return dumped(transcript, ({**record, "timestamp": site.later(n)} for n, record in enumerate(records, 1)))
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """Requests as they were sent, which repeat the whole conversation, and prompts that were answered long ago."""
+        """Lines that log whole API requests, and lines before the newest message that repeat a prompt."""
         tree = Tree(objects(records))
         newest = -1 if tree.newest is None else tree.newest
         kinds = [string(value.get("type")) for value in tree.values]
@@ -263,7 +265,7 @@ class ClaudeCode(RecordDialect):
         return frozenset(prompts.union(i for i, kind in enumerate(kinds) if kind.startswith("api-request")))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The lines of the last answer that stays, with the size in their ``usage``."""
+        """The lines of the last answer that stays, each with the number of tokens in its ``usage``."""
         values = objects(records)
         is_main = frozenset(claude_tree.main_of(values))
         answers = [i for i in staying if i in is_main and usage_of(values[i])]
@@ -272,7 +274,7 @@ class ClaudeCode(RecordDialect):
         return {i: _size_tokens(usage_of(values[i])) for i in lines}
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The answer with another input size in its ``usage``."""
+        """The record of an answer with ``size_tokens`` as the input size in its ``usage``."""
         value = parse(record.raw)
         old = usage_of(value)
         usage = {**old, **{key: 0 for key in _INPUT if key in old}, "input_tokens": size_tokens}
@@ -281,7 +283,7 @@ class ClaudeCode(RecordDialect):
         return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """What the client ignores, or sends in another's place."""
+        """The records that the client ignores, or in whose place it sends another, and why."""
         tree = Tree(values)
         in_force = claude_tree.last_boundary(tree)
         for i, value in enumerate(values):
@@ -300,7 +302,7 @@ class ClaudeCode(RecordDialect):
             yield i, "a later record has its uuid and says something else: that one is sent in its place"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """A chain of records with the least envelope that the client resumes; messages of one side as one."""
+        """A chain of records with the smallest envelope that the client resumes; a run of one side is one message."""
         session, parent = conversation.key("session"), None
         stamps = iter(conversation.times())
         records: list[dict[str, Any]] = []
@@ -317,7 +319,8 @@ class ClaudeCode(RecordDialect):
         return records
 
 
-# What was queued otherwise, or comes from elsewhere (another session, a plug-in), is the client's own.
+# Modes and origins of prompts that the user typed; all other prompts are written by the client (or by another session,
+# or a plug-in).
 _TYPED_MODES = (None, "prompt", "bash")
 _TYPED_ORIGINS = (None, "human", "channel")
 
@@ -337,10 +340,11 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
             role=Role.USER if parts else Role.META,
             parts=parts,
             timestamp=time,
-            # A boundary that stayed after a new one would be the one in force: it goes with what it replaced.
+            # A boundary counts as superseded, so that it is removed with what it replaced: if it stayed after a new
+            # boundary, the client would go by it.
             superseded=claude_tree.is_boundary(value) or (is_superseded and bool(parts)),
             own_words=own,
-            # A prompt that was queued and delivered in the midst of a turn.
+            # A prompt that was queued and delivered during a turn.
             interjects=is_queued or at(attached, ("type",)) == "queued_command",
         )
     parts = content_parts(value["message"].get("content"))
@@ -353,8 +357,11 @@ def _message(tree: Tree, i: int, *, is_superseded: bool, is_queued: bool) -> Mes
 
 
 def _pieces(value: Value) -> list[located.LocatedPart]:
-    """What is sent of a record with the places of its texts: of a message, of a prompt queued while the model worked,
-    of the output of a command that the user ran."""
+    """The parts of a record that are sent, with the places of their texts.
+
+    The record is a message, a prompt that was queued while the model worked, or the output of a command that the user
+    ran; other records have no parts.
+    """
     if is_of_conversation(value):
         return located.content(value["message"].get("content"), "message", "content")
     attachment = value.get("attachment")
@@ -380,7 +387,7 @@ class ClaudeStream(RecordDialect):
     unread_keys = frozenset({"tool_use_result"})
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """None: a line is a record. A whole stream may also be one array of such records."""
+        """The top level if a whole stream is one array of records; None for a line, which is a record."""
         is_stream = isinstance(value, list) and any(self.score(item) == 3 for item in value[:2])
         return () if is_stream else None
 
@@ -399,11 +406,11 @@ class ClaudeStream(RecordDialect):
         return 3 if is_enveloped else 2 * (value["message"].get("role") == kind)
 
     def session_key(self, value: Any) -> str:
-        """The session that a record says it belongs to."""
+        """The session that a record names; empty if it names none."""
         return _mark(value, "session_id") if isinstance(value, dict) else ""
 
     def message(self, value: Any) -> Message:
-        """What a record says; what subagents say is not shown to the main model."""
+        """The message of a record. META for bookkeeping, and for subagents, which the main model is not shown."""
         if not isinstance(value, dict) or not is_of_conversation(value) or value.get("parent_tool_use_id"):
             return Message(role=Role.META)
         parts = content_parts(value["message"].get("content"))
@@ -413,7 +420,7 @@ class ClaudeStream(RecordDialect):
         return Message(role=role, parts=parts, group=group, timestamp=time, summary=summary, own_words=own)
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what a compaction replaced is ``superseded``."""
+        """One message per record; those that a compaction replaced are ``superseded``."""
         values, messages, is_summarised = objects(records), [*super().read(records)], False
         for i in reversed(range(len(values))):
             value = values[i]
@@ -433,7 +440,7 @@ class ClaudeStream(RecordDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Records of the user (and the assistant) with the envelope of a neighbour.
 
-        No boundary: it would say that the head is not sent any more.
+        No boundary is written, since it would mean that the head is no longer sent.
         """
         values, records = objects(transcript.records), []
         neighbour = next((values[i] for i in cut.near if is_of_conversation(values[i])), {})
@@ -449,7 +456,7 @@ class ClaudeStream(RecordDialect):
 
 
 def _mark(value: Value, key: str) -> str:
-    """What the envelope says at this key; wrappers move it into the message."""
+    """The text at this key of the envelope, or of the message, into which wrappers move it; else empty."""
     return string(value.get(key)) or string(at(value, ("message", key)))
 
 

@@ -1,11 +1,12 @@
-"""The tree in a Claude Code session: what links to what, what the client no longer sends, what must not stay.
+"""The tree in a Claude Code session: how records link to each other, and which of them the client no longer sends.
 
-Records link to each other by ``parentUuid``; the order of the lines is not decisive. What is sent is the chain
+Records link to their parent by ``parentUuid``; the order of the lines is not decisive. The client sends the chain
 from the newest record to its root, with the parallel calls and results next to it. A compaction adds a new root
-(``system/compact_boundary``) into the file, a rewind a second branch next to an abandoned one. Where a parent is
-missing, the chain goes on at the record before. A record of any kind that names null as its parent is a root: with
-one, a conversation begins anew after the old one was cleared. The client goes by the ``usage`` of the last answer; a
-counter of zero, or a missing one, sends it to the answer before. Observed with Claude Code 1.0.128 to 2.1.330.
+(``system/compact_boundary``) to the file, a rewind adds a second branch and abandons the first. If a parent is
+missing, the chain goes on at the record before. A record of any kind whose parent is null is a root; one is written
+when a conversation begins anew after the old one was cleared. To know the size of the conversation, the client reads
+the ``usage`` of the last answer, or of the one before if the counter is zero or missing. Observed with Claude Code
+1.0.128 to 2.1.330.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from compactor_cli.model.transcript import text_of
 
 
 class Tree(ParentTree):
-    """The records of one session by uuid; of records with the same uuid the first that says what the last says.
+    """The records of one session.
 
-    ``main`` are the indices of the conversation: user and assistant records, without those of subagents if
-    there are others. ``again`` are records whose uuid was there before, each with the first that had it.
+    ``index`` has the position of each uuid; among records with the same uuid, it is the first one whose message is the
+    last version. ``main`` are the positions of the conversation's records: those of user and assistant, without those
+    of subagents if there are others. ``again`` maps each record whose uuid an earlier one has to the first with it.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
@@ -47,20 +49,20 @@ class Tree(ParentTree):
 
     @cached_property
     def newest(self) -> int | None:
-        """The newest record of the conversation; another version of an earlier one is not newer than that."""
+        """The newest record of the conversation, or None. A new version of an earlier record is not newer than it."""
         found = next((i for i in reversed(self.main) if i not in self.again), None)
         return None if found is None else self.index.get(self.id(found), found)
 
     @cached_property
     def chain(self) -> tuple[int, ...]:
-        """From the newest record to its root; over a missing parent to the record before, if it is no later."""
+        """The records from the newest to its root. A missing parent is bridged by the record before, if not later."""
         seen: dict[int, None] = {}
         at = self.newest
         while at is not None and at not in seen:
             run = tuple(self.ancestors(at))
             seen |= dict.fromkeys(run)
             value, before = self.values[run[-1]], bisect_left(self.main, run[-1]) - 1
-            # A root says that it has no parent; what has no uuid either is known by its line alone.
+            # A root has a null parent. A record with neither parent nor uuid is linked by the order of the lines only.
             is_known = "parentUuid" in value or (is_of_conversation(value) and "uuid" in value) or is_boundary(value)
             if before < 0 or (is_known and not value.get("parentUuid")):
                 break
@@ -71,12 +73,12 @@ class Tree(ParentTree):
 
     @cached_property
     def has_links(self) -> bool:
-        """Whether any message says what its parent is, or that it has none. Without, the order of the lines is all."""
+        """Whether any message has ``parentUuid``, even null. If none has, only the order of the lines counts."""
         return any("parentUuid" in self.values[i] for i in self.main)
 
     @cached_property
     def is_linked(self) -> bool:
-        """Whether the records make a tree at all: where most name no parent, or share a uuid, their order is all."""
+        """Whether the records form a tree. If most name no parent, or share a uuid, only the order of lines counts."""
         named = sum(bool(self.values[i].get("parentUuid")) for i in self.main)
         return named * 2 >= len(self.main) and len(self.index) * 2 >= sum("uuid" in value for value in self.values)
 
@@ -86,36 +88,37 @@ class Tree(ParentTree):
 
 
 def main_of(values: Sequence[Value]) -> tuple[int, ...]:
-    """The records of the conversation, see `Tree`: all that is asked of a session whose links do not matter."""
+    """The records of the conversation, as `Tree.main`, for callers that do not need the links."""
     conversation = [i for i, value in enumerate(values) if is_of_conversation(value)]
     return tuple([i for i in conversation if values[i].get("isSidechain") is not True] or conversation)
 
 
 def superseded(tree: Tree) -> frozenset[int]:
-    """The records that the client does not send: before the last boundary, off the chain, or there twice."""
+    """The records that the client does not send: replaced by the last boundary, off the chain, or repeated."""
     boundary = last_boundary(tree)
     return _replaced(tree, boundary) | _off_chain(tree, boundary) | _repeated(tree)
 
 
 def left_out(tree: Tree) -> frozenset[int]:
-    """The records that are not sent though no boundary replaced them: those of other roots and branches."""
+    """The records on other roots and branches: they are not sent, although no boundary replaced them."""
     boundary = last_boundary(tree)
     return _off_chain(tree, boundary) - _replaced(tree, boundary) - _repeated(tree)
 
 
 def outdone(tree: Tree) -> frozenset[int]:
-    """The records instead of which a later one with the same uuid is sent, since it says something else."""
+    """The records in whose place a later one is sent, which has the same uuid but another message."""
     values = tree.values
     others = ((i, tree.index[values[i]["uuid"]]) for i in _repeated(tree))
     return frozenset(i for i, other in others if i < other and values[i].get("message") != values[other]["message"])
 
 
 def last_boundary(tree: Tree) -> int | None:
-    """The last compaction boundary that is in force."""
+    """The last compaction boundary that is in force, or None."""
     for i in (i for i in reversed(range(len(tree.values))) if is_boundary(tree.values[i])):
         if named_uuids(tree.values[i]):
             return i
-        # Clients ignore a boundary next to the chain; a chain that breaks off after the boundary counts as after it.
+        # Clients ignore a boundary that is not on the chain. A chain that breaks off after the boundary, since a parent
+        # is missing, counts as linked to it.
         if tree.newest is not None and tree.newest >= i:
             above = tuple(tree.ancestors(tree.newest))
             if i in above or above[-1] > i:
@@ -124,7 +127,7 @@ def last_boundary(tree: Tree) -> int | None:
 
 
 def _replaced(tree: Tree, boundary: int | None) -> frozenset[int]:
-    """What is before the boundary in the file and neither named by it nor linked after it."""
+    """The records before the boundary in the file that neither it names nor are linked to it as descendants."""
     if boundary is None:
         return frozenset()
     staying = _with_siblings(tree, _preserved(tree, boundary))
@@ -144,7 +147,7 @@ _PRESERVED = ("preservedMessages", "preservedSegment")
 
 
 def named_uuids(boundary: Value) -> tuple[str, ...]:
-    """The uuids of records that a boundary names as still sent."""
+    """The uuids of the records before it that a boundary names as still sent; of a segment only the two ends."""
     messages, segment = (at(boundary, ("compactMetadata", key)) for key in _PRESERVED)
     named = [uuid for key in ("allUuids", "uuids") for uuid in listed(at(messages, (key,)))]
     uuids = [uuid for uuid in named if isinstance(uuid, str)]
@@ -153,7 +156,7 @@ def named_uuids(boundary: Value) -> tuple[str, ...]:
 
 
 def _preserved(tree: Tree, boundary: int) -> set[int]:
-    """The named records; of a segment also what lies on the chain between its ends."""
+    """The records that the boundary names, and for a segment those on the chain between its ends."""
     named = {tree.index[uuid] for uuid in named_uuids(tree.values[boundary]) if uuid in tree.index}
     if len(named) != 2:
         return named
@@ -163,7 +166,7 @@ def _preserved(tree: Tree, boundary: int) -> set[int]:
 
 
 def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
-    """With the other lines of the same API message, and the results that link to them."""
+    """These records, the other lines of the same API messages, and the results that link to any of them."""
     if not indices:
         return indices
     others = [i for i in tree.main if i not in indices]
@@ -178,12 +181,12 @@ def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
 
 
 def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
-    """What links to another root, or on a branch that was left, and is not named by the boundary in force."""
+    """The records on another root or an abandoned branch that the boundary in force does not name."""
     if not tree.is_linked:
         return frozenset()
     staying = set(tree.chain)
     if boundary is not None:
-        # With the summary that it links the named records to, and what that links to.
+        # The named records, the summary to which the boundary links them, and its ancestors.
         anchors = (string(at(tree.values[boundary], ("compactMetadata", key, "anchorUuid"))) for key in _PRESERVED)
         staying |= _preserved(tree, boundary)
         staying |= {i for uuid in anchors if uuid in tree.index for i in tree.ancestors(tree.index[uuid])}
@@ -192,7 +195,7 @@ def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:
 
 
 def _repeated(tree: Tree) -> frozenset[int]:
-    """Records that another with the same uuid stands for."""
+    """The records in whose place another one with the same uuid is sent."""
     same = {*tree.again, *tree.again.values()}
     return frozenset(i for i in same if i in tree.is_main and tree.index[tree.values[i]["uuid"]] != i)
 
@@ -203,10 +206,10 @@ _DELIVERED = ("", "absorbed_mid_turn")
 
 
 def interjections(values: Sequence[Value]) -> frozenset[int]:
-    """The prompts that were queued while the model worked and delivered to it, where no other record holds them.
+    """The queue lines of prompts that were delivered while the model worked and that no other record holds.
 
-    A prompt that was dequeued is a message of its own; of one that was delivered in the middle of a turn newer clients
-    write an attachment. One that was taken back was not sent.
+    A prompt that was dequeued is a message of its own, and for one that was delivered during a turn newer clients write
+    an attachment: neither is included. A prompt that was taken back was not sent.
     """
     waiting: list[int] = []
     delivered: set[int] = set()
@@ -215,7 +218,7 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
             continue
         operation, named = value.get("operation"), value.get("content")
         if operation == "enqueue":
-            # What the client tells of its own tasks leaves the queue in another order than prompts do.
+            # Notices of the client's own tasks leave the queue in another order than prompts do.
             if _OF_TASKS.match(text_of(content_parts(named))):
                 delivered.add(i)
             else:
@@ -235,7 +238,7 @@ def interjections(values: Sequence[Value]) -> frozenset[int]:
 
 
 def typed_ahead(values: Sequence[Value]) -> frozenset[int]:
-    """The messages of the user that had been waiting in the queue since before the assistant's words before them."""
+    """The messages of the user that were queued before the assistant wrote the text that precedes them."""
     found: set[int] = set()
     waiting: dict[str, int] = {}
     spoken = -1
@@ -257,11 +260,11 @@ def is_of_conversation(value: Value) -> bool:
 
 
 def is_boundary(value: Value) -> bool:
-    """Whether a record is a compaction boundary (a microcompaction is none)."""
+    """Whether a record is a compaction boundary. A microcompaction is not."""
     return value.get("type") == "system" and value.get("subtype") == "compact_boundary"
 
 
 def message_id(value: Value) -> str:
-    """The id of the API message that a record holds a block of."""
+    """The id of the API message to which a record belongs; empty if it has none."""
     message = value.get("message")
     return string(message.get("id")) if isinstance(message, dict) else ""

@@ -1,9 +1,9 @@
-"""What clients write into conversations, and what it means: how a command ended, what is loaded or runs in the
-background, which texts no model wrote, what stands around their summaries.
+"""The texts that clients write into conversations: how a command ended, what is loaded or runs in the background,
+texts that no model wrote, and the frames of their summaries.
 
-Also what an agent says to the user by a tool: a question with its options, a report at the end; and what is answered.
-Cline and Roo Code ask and report by calls only; Claude Code, Codex, Gemini CLI, Qwen Code and Kimi ask by one;
-OpenHands and inspect-ai end with one; Letta and tau-bench say everything so.
+Also the tools by which an agent speaks to the user, and the user's answers: questions with options, reports at the end.
+Cline and Roo Code ask and report only by calls; Claude Code, Codex, Gemini CLI, Qwen Code and Kimi ask by a call;
+OpenHands and inspect-ai end with one; Letta and tau-bench send all words to the user by calls.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, Text, ToolCall, text_of
 from compactor_cli.read.jsonl import parse
 
-# What Claude Code writes in the model's name where it had no answer of it.
+# What Claude Code writes in the model's name when the model gave no answer.
 NOT_SPOKEN = pattern(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
-# What agents have to write around what they say: the label of SWE-agent and mini-swe-agent in front, and the command
-# that is called anyway.
+# Labels that SWE-agent and mini-swe-agent make the model write before its words: `THOUGHT: `, `Thought: `.
 SPOKEN_LABEL = pattern(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
-# What the runner of Magentic-One and its browser write into the words of its agents: warnings of Python, who is there,
-# what a page says of itself to machines. Its ledger is an object: of each entry the reason and the answer.
+# What the runner of Magentic-One and its browser write into the words of agents: warnings of Python, the members of the
+# team, a page's metadata. Its ledger is a JSON object whose entries have a reason and an answer.
 AROUND_SPOKEN = pattern(
     r"^\S+\.py:\d+: \w*Warning: .*\n?(?:^[ \t]+\S.*(?:\n|\Z))?"
     r"|^(?:[ \t]+\w+ = await [\w.]+\(.*|No agent selected\.|Next speaker \w+"
@@ -38,22 +37,24 @@ AROUND_SPOKEN = pattern(
 )
 LEDGER = pattern(r"\AUpdated Ledger:\s*(\{.*\})\s*\Z", re.DOTALL)
 LEDGER_ENTRIES = ("is_request_satisfied", "is_in_loop", "instruction_or_question")
-# How an agent acts by words alone (ReAct, smolagents), and how what came of it opens in the user's name: there, and in
-# SWE-agent, OpenHands and mini-swe-agent, where no tool is called by name.
+# Actions that an agent writes as text (ReAct, smolagents): `Action 2: …`. Results come in the user's name and open with
+# `Observation 2: ` and the like; so do results in SWE-agent, OpenHands and mini-swe-agent without named tools.
 WRITTEN_ACTION = pattern(r"^(?:Action|Code)(?: \d+)?:", re.MULTILINE)
 OBSERVATION = pattern(
     r"\s*(?:(?:Observation(?: \d+)?|OBSERVATION):|EXECUTION RESULT of \[[^\]\n]*\]:\n?|(?=<(?:returncode|output)>))"
 )
+# `<function=read><parameter=path>tides.txt</parameter></function>`.
 _WRITTEN_FUNCTION = pattern(r"<function=([\w.-]+)>\s*(.*?)(?:</function>.*)?\Z", re.DOTALL)
 _WRITTEN_PARAMETER = pattern(r"<parameter=([\w.-]+)>(.*?)</parameter>", re.DOTALL)
 _WRITTEN_COMMAND = pattern(
     r"```(?:bash|sh|mswea_bash_command)?\n(.*?)\n?```(?!.*```)|<command>\n?(.*?)\n?</command>", re.DOTALL
 )
+# A code block with the command at the end of the words, which the message also calls as a tool.
 WRITTEN_CALL = pattern(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
-# What a call's arguments say of the call to whoever has to allow it: of Gemini CLI, Cursor, OpenHands and Codex.
+# Arguments that explain a call to the person who has to allow it, in Gemini CLI, Cursor, OpenHands and Codex.
 ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justification"})
-# Lines that tools write around what they show, for the model to find its way: of `ls -l`, SWE-agent, mini-swe-agent,
-# OpenHands and patches.
+# Beginnings of lines that tools write around their output for the model's orientation: `[File: tides.txt (80 lines
+# total)]`, `(12 more lines below)`. Of `ls -l`, SWE-agent, mini-swe-agent, OpenHands, patches and others.
 AROUND_OUTPUT = pattern(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
     r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$|<shellId: \S+ completed with exit code 0>$"
@@ -71,48 +72,48 @@ FILE_FRAME = pattern(
     r"(?:\((?:End of file|Showing lines|Output capped)[^\n]*\)\n)?</content>",
     re.DOTALL,
 )
-# What Codex tells of a call before its output; the exit code stays.
+# The header that Codex writes before the output of a call. Group 1, the line with the exit code, stays.
 OUTPUT_HEAD = pattern(
     r"\A(?:Command: (?s:.{0,4000}?)\n(?=Chunk ID: \w+\nWall time: |Wall time: ))?"
     r"(?:Chunk ID: \w+\n)?Wall time: [\d.]+ seconds\n(Process (?:exited with code -?|running with session ID )\d+\n)?"
     r"(?:Original token count: \d+\n)?Output:(?:\n|\Z)"
 )
-# What Gemini CLI and its forks tell of a command around what it printed and how it ended.
+# The report of a command in Gemini CLI and its forks. Groups: what it printed, its errors, its exit code.
 COMMAND_REPORT = pattern(
     r"\ACommand: .*?\nDirectory: [^\n]*\n(?:Output|Stdout): (?:\(empty\))?(.*?)(\nStderr: (?:\(empty\))?.*?)?"
     r"\nError: (?:\(none\))?[^\n]*(\nExit Code: [^\n]*)\n.*\Z",
     re.DOTALL,
 )
-# SWE-agent's editor: what it asks for after an edit, the file as it would be after an edit that was refused, and how
-# its own commands fail.
+# Texts of SWE-agent's editor: tracebacks of its own commands, `File updated. Please review …` after an edit, and the
+# file as it would have looked after an edit that was refused.
 ABOUT_EDIT = pattern(
     r"^ *File \"/root/commands/\w+\", line \d+\n(?:[^\n]*\n){1,3}?\w+Error: [^\n]*\n"
     r"|^(?:File updated|Text replaced)\. Please review [^\n]*(?:\n\([^\n]*)?\n?"
     r"|^This is how your edit would have looked.*",
     re.MULTILINE | re.DOTALL,
 )
-# How Claude Code asks for a summary: of all of a session, or of its newest part.
+# The opening of Claude Code's prompt for a summary, of a whole session or of its newest part.
 ASKS_FOR_SUMMARY = "Your task is to create a detailed summary of the "
-# What it says there of the form of the answer, which a summary may quote as the user's words.
+# That prompt's demand on the form of the answer, which summaries may quote as the user's words.
 ASKS_FOR_TEXT = pattern(r"\s*CRITICAL: Respond with TEXT ONLY\b[^\n\"]*")
-# How its summaries open.
+# The opening of Claude Code's summaries.
 CONTINUED = "This session is being continued from a previous conversation"
 # Files in which a project tells agents how to work.
 PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
-# How clients name what they tell of their own tasks and calls: no names of the work.
+# Names that clients use in notices of their own tasks and calls; they are not part of the work.
 CLIENT_WORDS = frozenset("task_id task_type local_bash local_agent tool_use_id tool_use_error".split())
-# What a client gives as the result of a call that it never started, since another of the same message failed.
+# The result of a call that the client never started, because another call of the same message failed.
 NEVER_STARTED = pattern(r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)")
-# A line without one of these, in lower case and ASCII, tells no exit code.
+# A line that, in lower case and ASCII, has none of these has no exit code.
 EXIT_CODE_WORDS = ("exit", "returncode")
 
 
 @cache
 def exit_code() -> re.Pattern[str]:
-    """Where a client says with which code (group 1) a command ended."""
+    """The pattern of the texts in which clients state the exit code (group 1) of a command."""
     # Claude Code "Exit code 1" · Codex "exited with code 1", "exit_code": 1 · Gemini "Exit Code: 1" · mini-swe
     # "<returncode>1" · OpenHands "finished with exit code 1"
     code_pattern = r"(?:exit(?:ed)?[ _]?(?:with )?(?:status |code)|returncode)[\"'>]?[ :=]*(-?\d{1,3})\b"
@@ -125,34 +126,32 @@ TYPED_OUTPUT = pattern(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.D
 
 
 class Attachments(NamedTuple):
-    """How a client writes what is loaded and what runs in the background; as Claude Code 2.0 to 2.1 do.
+    """How a client writes what is loaded and what runs in the background. The defaults are Claude Code's (2.0, 2.1)."""
 
-    ``skill_tool`` loads a skill, of whose folder (``skill_folder``, group 1) a result tells; others read its file
-    (``skill_file``, group 1 its name) outside of the working directory. A call with
-    ``background_argument`` starts work whose id is in its result (`started_id`); ``look_tools`` look at it: a result
-    ``of_command`` is no report. It is over when one is ``ended``, when a ``notice`` (id and status) says so, or by one
-    of ``stop_tools``. The first of ``plan_tools`` enters the mode in which nothing is changed, the second leaves it.
-    """
-
-    skill_tool: str = "Skill"
+    skill_tool: str = "Skill"  # loads a skill
+    # The result of loading a skill; group 1 is its folder.
     skill_folder: re.Pattern[str] = pattern(r"\ABase directory for this skill: (\S+)")
+    # A file of a skill outside the working directory. Other clients load a skill by reading it; group 1 is its name.
     skill_file: re.Pattern[str] = pattern(r"[~/].*/skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)")
+    # The argument of a call that starts work in the background. The id of the work is in the result, see `started_id`.
     background_argument: str = "run_in_background"
-    notice_sign: str = "-id>"
+    notice_sign: str = "-id>"  # a text without it has no ``notice``
+    # A notice that work has ended; groups: its id and its status.
     notice: re.Pattern[str] = pattern(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
-    look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin")
+    look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin")  # show running work
+    # A result of a look tool for work that has ended.
     ended: re.Pattern[str] = pattern(r"<status>(?!running|pending)\w+</status>|\AProcess exited with")
-    of_command: str = "<task_type>local_bash</task_type>"
-    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")
-    plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")
+    of_command: str = "<task_type>local_bash</task_type>"  # in results about a command, which are not reports
+    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")  # end running work
+    plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")  # enter and leave the mode that changes nothing
 
 
 ATTACHMENTS = Attachments()
 
-# How clients that keep a plan in a file show it in the answer to the call by which it is approved.
+# The heading after which clients that keep a plan in a file show it, in the result of the call that got it approved.
 APPROVED_PLAN = pattern(r"^#+ Approved Plan:?[ \t]*\n+((?s:.+))", re.MULTILINE)
-# The report of work in the background, in the element with its id, and the message of another agent of a team; of
-# those in JSON only the client tells.
+# The report of work in the background, with its id, and the message of another agent of a team. Team messages in JSON
+# are the client's own and are not matched.
 _REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "
 _REPORT = pattern(r"<task-id>(\w+)</task-id>(?:(?!</task-notification>).)*?<result>(.*?)</result>", re.DOTALL)
 _FAILED_SIGN = "<status>failed</status>"
@@ -166,31 +165,31 @@ _TEAM_MESSAGE = pattern(
 
 
 def background_reports(text: str) -> list[tuple[str, str]]:
-    """What work in the background came to, or that it failed, by its id, as the client says it in the user's name."""
+    """The id and the report, or the failure, of each work in the background that a message in the user's name gives."""
     failures = _FAILURE.findall(text) if _FAILED_SIGN in text else []
     return [*(_REPORT.findall(text) if _REPORT_SIGN in text else ()), *failures]
 
 
 def team_messages(text: str) -> list[tuple[str, str]]:
-    """What other agents of a team say in a message of the user, each with the sender."""
+    """The sender and the text of each message of another agent of the team in a message of the user."""
     return _TEAM_MESSAGE.findall(text) if _TEAM_SIGN in text else []
 
 
 def without_reports(text: str) -> str:
-    """A message of the user without what work in the background and other agents say in it."""
+    """A message of the user without the reports of background work and the messages of other agents."""
     text = re.sub(r"<result>.*?</result>", "", text, flags=re.DOTALL) if _REPORT_SIGN in text else text
     return _TEAM_MESSAGE.sub("", text) if _TEAM_SIGN in text else text
 
 
 def background_id(arguments: Mapping[str, Any] | str) -> str:
-    """The id of the work in the background that a call looks at or stops; empty where it names none."""
+    """The id of the background work that a call looks at or stops; empty if its arguments have none."""
     given = {} if isinstance(arguments, str) else arguments
     found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "session_id"))
     return next((str(one) for one in found if isinstance(one, str | int) and one != ""), "")
 
 
 def started_id(result: str) -> str:
-    """The id of the work that a result says was put in the background; empty where it says none."""
+    """The id of the work that a call put in the background, from its result; empty if it has none."""
     start = result[:_STARTED_CHARS]
     found = _STARTED.search(start) if "ID " in start or "Id: " in start or "ID: " in start else None
     return found[1] if found else ""
@@ -200,13 +199,12 @@ _STARTED = pattern(r"\b(?:agentId: |background with ID: |Process running with se
 _STARTED_CHARS = 400
 
 
-# Records of a subagent in the session that started it: Claude Code's own ones, those that report its progress, and
-# those of its stream.
+# Records of a subagent in the session that started it: in session files, as progress reports, and in streams.
 _OF_SUBAGENT = re.compile(rb'"isSidechain": ?true|"type": ?"agent_progress"|"parent_tool_use_id": ?"')
 
 
 def subagent_parts(record: Record) -> tuple[Part, ...]:
-    """What a subagent wrote, called and got, where a record that no model is shown tells of it."""
+    """The parts of a subagent's message, from a record that the main model is not shown; empty for other records."""
     if not _OF_SUBAGENT.search(record.raw):
         return ()
     value = parse(record.raw)
@@ -215,32 +213,32 @@ def subagent_parts(record: Record) -> tuple[Part, ...]:
 
 
 def named_branch(value: Any) -> str:
-    """The branch of the work tree in which a record says that it was written; empty where it does not."""
+    """The git branch that a record names; empty if it names none, and for a detached HEAD."""
     branch = at(value, ("gitBranch",)) or at(value, ("payload", "git", "branch"))
     return branch if isinstance(branch, str) and branch != "HEAD" else ""
 
 
 def plans_only(value: Any) -> bool | None:
-    """Whether a record says that the user let the agent only plan when it was written; None where it does not say."""
+    """Whether the agent was restricted to planning when the record was written; None if the record does not say."""
     mode = at(value, ("permissionMode",))
     return mode == "plan" if isinstance(mode, str) else None
 
 
 def is_demonstration(value: Any) -> bool:
-    """Whether a record was done by nobody: SWE-agent's demonstrations."""
+    """Whether a record belongs to one of SWE-agent's demonstrations, which are not part of the work."""
     return isinstance(value, Mapping) and value.get("is_demo") is True
 
 
 class _Frame(NamedTuple):
-    """What stands around a summary: its opening, the mark after which the body starts, those where it ends."""
+    """The text around a client's summary."""
 
     origin: str
     opening: str
-    body_after: str = ""
-    ends: tuple[str, ...] = ()
+    body_after: str = ""  # the mark after which the body starts
+    ends: tuple[str, ...] = ()  # the marks at which the body ends
 
 
-# Where the transcript lies, and to go on without a question: the client's words, not the user's.
+# Texts of the client after its summary: where the transcript is, and to go on without a question.
 _CLAUDE_ENDS = (
     "\nIf you need specific details from before compaction",
     "\nPlease continue the conversation from where we left",
@@ -259,7 +257,7 @@ _FRAMES = (
     _Frame("l06", "[Conversation compressed. Transcript:", "]"),
 )
 _OPENINGS = tuple(frame.opening for frame in _FRAMES)
-# How the prefaces of this program's own templates begin; between one of them and the marker is nothing else.
+# Beginnings of the prefaces in this program's own templates, after which the marker follows.
 _OWN_OPENINGS = (
     *("Reference only: ", "[CONTEXT SUMMARY]: ", "Previous context has been compacted. ", "[Conversation compressed. "),
     *("[Start of the summary of the conversation ", "What follows is a snapshot of the conversation "),
@@ -279,38 +277,41 @@ _FRAME_CHARS = 2_000
 
 
 def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
-    """The summary that a message of these parts carries, if it is one."""
+    """The summary that a message with these parts is, or None."""
     if role not in _SPEAKERS:
         return None
     return previous_summary(role, text) if (text := text_of(parts)) else None
 
 
 def marked_summary(origin: str, parts: Iterable[Part]) -> PreviousSummary:
-    """The summary in a message that its client marks as one: written by compact, else the client's own."""
+    """The summary in a message that its client marks as one. If compact did not write it, it is the client's own."""
     text = text_of(parts)
     return previous_summary(Role.USER, text) or PreviousSummary(origin=origin, text=text)
 
 
 def summary_among(origin: str, parts: Iterable[Part]) -> PreviousSummary:
-    """The summary that one of these texts is, else all of them: of a client that puts its history into one record."""
+    """The first of these texts that is a summary, else all of them as one.
+
+    For clients that put a whole history into one record.
+    """
     texts = [part for part in parts if isinstance(part, Text)]
     found = next((found for part in texts if (found := summary_of(Role.USER, (part,)))), None)
     return found or PreviousSummary(origin=origin, text=text_of(texts))
 
 
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
-    """The summary, if a user or system message is one.
+    """The summary that a user or system message is, or None.
 
-    One by compact is known by its preface and the marker right after it, the others by their opening words, all at
-    the very start (white space and a ``<system>`` tag before them aside). A marker elsewhere is text like any other:
-    what a tool printed, or what somebody pasted. Tool results never are summaries.
+    A summary by compact is recognised by its preface and the marker right after it, others by their opening words, all
+    at the very start except for white space and a ``<system>`` tag. A marker elsewhere is ordinary text, which a tool
+    printed or somebody pasted. Tool results never are summaries.
     """
     if role not in _SPEAKERS:
         return None
     start = text[:200].lstrip().removeprefix(_TAG).lstrip()
     before, is_framed = text_before_marker(text), start.startswith(_OPENINGS)
     if before is not None:
-        # A marker is believed after a preface written by compact, or a client's frame around one.
+        # A marker counts only at the start, after a preface of compact, or in a client's frame.
         is_preface = start.startswith(_OWN_OPENINGS) and len(before) <= _PREFACE_CHARS
         if is_preface or is_framed or not before.strip():
             return PreviousSummary(origin="compact", text=without_marker(text))
@@ -324,7 +325,7 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     return PreviousSummary(origin=frame.origin, text=text[body : min(ends, default=None)].strip())
 
 
-# The argument with the words, by the tool's short name.
+# Tools that report to the user and ask the user, by short name, with the argument that has the words.
 _REPORTS = {"attemptcompletion": "result", "finish": "message", "sendmessage": "message", "messagenotifyuser": "text"}
 _REPORTS |= {"finalanswer": "answer", "submit": "answer", "respond": "content"}
 _QUESTIONS = dict.fromkeys(("askuserquestion", "askuser", "requestuserinput", "question"), "questions")
@@ -335,13 +336,13 @@ _ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "
 
 @lru_cache(maxsize=1 << 10)
 def short_name(name: str) -> str:
-    """The tool's name without the server or namespace in front of it, without case, ``_`` and ``-``."""
+    """The tool's name without server and namespace, in lower case, without ``_``, ``-`` and spaces."""
     last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
     return last.replace("_", "").replace("-", "").replace(" ", "").lower()
 
 
 def written_call(text: str) -> tuple[str, ToolCall] | None:
-    """The words and the call in what an agent wrote that calls no tool by name; None where no call is written there."""
+    """The words, and the call after them, in a text by an agent that writes its calls; None if it has no call."""
     if found := _WRITTEN_FUNCTION.search(text):
         given: dict[str, Any] = {key: value.strip("\n") for key, value in _WRITTEN_PARAMETER.findall(found[2])}
         return text[: found.start()].rstrip(), ToolCall(id="", name=found[1], arguments=given)
@@ -352,16 +353,16 @@ def written_call(text: str) -> tuple[str, ToolCall] | None:
 
 
 def reported_words(call: ToolCall) -> str:
-    """What a call tells the user; empty for any other call."""
+    """The text that a call sends to the user as a report; empty for any other call."""
     return "" if _OF_A_SERVER.search(call.name) else string(_argument(call, _REPORTS))
 
 
-# The tool of a server sends to somebody else, and asks another.
+# Tools of servers write to other people, so they are not reports or questions to the user.
 _OF_A_SERVER = pattern(r"__|[.:/]")
 
 
 def asked_questions(call: ToolCall) -> tuple[str, ...]:
-    """The questions that a call asks the user, each after its options on numbered lines; none for other calls."""
+    """The questions that a call asks the user, each with its options on numbered lines before it. Empty for others."""
     asked = None if _OF_A_SERVER.search(call.name) else _argument(call, _QUESTIONS)
     if isinstance(asked, str) and isinstance(call.arguments, Mapping):
         asked = [{"question": asked, "options": call.arguments.get("options", call.arguments.get("follow_up"))}]
@@ -369,7 +370,7 @@ def asked_questions(call: ToolCall) -> tuple[str, ...]:
 
 
 def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
-    """What the user answered in the result of a call that asked these: to each, or one text to all."""
+    """The user's answers in the result of a call that asked these questions: one for each, or a single one for all."""
     # Claude Code: "question"="answer", "question"="answer". You can now continue ...
     asked = "|".join(rf'(?:, )?"{re.escape(question.rpartition(chr(10))[2])}"="' for question in questions)
     found = re.split(asked, result)[1:]
@@ -383,13 +384,13 @@ def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
         return (words,)
 
 
-# What clients send in place of an output that they pruned.
+# What clients send in place of an output that they removed.
 PRUNED_OUTPUT = "[Old tool result content cleared]"
 _AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has|Read the answers carefully)\b|\"\.?\s*\Z")
 
 
 def _answer_with_notes(given: str) -> str:
-    """What was chosen, and what the user wrote with it: `Yes" user notes: not now`; what is both, once."""
+    """The chosen answer with the notes that the user added: `Yes" user notes: not now`. Equal texts only once."""
     chosen, *more = _MORE.split(given, maxsplit=1)
     _, noted, notes = "".join(more).rpartition("user notes:")
     notes = notes.strip().removesuffix(".")
@@ -397,25 +398,25 @@ def _answer_with_notes(given: str) -> str:
     return f"{chosen}: {notes}" if is_more else chosen
 
 
-# The client repeats with an answer the preview of what was chosen.
+# After an answer, the client repeats the preview of the option: `Yes" selected preview: …`.
 _MORE = pattern(r"\"\s+(?:selected (?:preview|markdown)|(?=user notes)):?")
 
 
 def reply_to_report(result: str) -> str:
-    """The user's own words in the result of a call that reported; empty where a program answered."""
+    """The user's own words in the result of a call that reported; empty if a program answered."""
     return "\n".join(found[2].strip() for found in _REPLY.finditer(result))
 
 
 def is_denied_by_rule(value: Any) -> bool:
-    """Whether a record says that a rule or a classifier turned a call down, and not the user."""
+    """Whether a rule or a classifier refused a call, not the user, by what its record says."""
     kind = value.get("toolDenialKind") if isinstance(value, Mapping) else None
     return isinstance(kind, str) and not kind.startswith("user")
 
 
 def is_unmarked_refusal(value: Any, text: str) -> bool:
-    """Whether a record gives as the result of a call, and without a sign, what the user wrote when turning it down.
+    """Whether the result of a call is what the user wrote when refusing it, without any sign of the refusal.
 
-    Claude Code 2 does so: an error of the call itself it begins with the exit code, or puts into an element.
+    Claude Code 2 writes such results. Errors of the call itself begin with the exit code there, or are in an element.
     """
     if not isinstance(value, Mapping) or "parentUuid" not in value:
         return False
@@ -425,7 +426,7 @@ def is_unmarked_refusal(value: Any, text: str) -> bool:
 
 
 _MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
-# Words as a person begins, and none of the sentences of the client's own.
+# Three words, as a person's sentence begins, that are not the beginning of one of the client's own texts.
 _SPOKEN = pattern(
     r"(?!Exit code|Error|Command |Permission |Request |File |String |Found \d|No (?:such|match|file)|Tool )"
     r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
@@ -443,7 +444,7 @@ def _argument(call: ToolCall, tools: Mapping[str, str]) -> Any:
 
 
 def _question(asked: Any) -> str:
-    """A question, after its options."""
+    """A question with its options on numbered lines before it; empty if it is not a question."""
     if not isinstance(asked, Mapping) or not isinstance(asked.get("question"), str):
         return ""
     options = asked.get("options")

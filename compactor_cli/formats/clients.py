@@ -1,8 +1,8 @@
-"""What is known of clients: where they keep their sessions, which messages they send, what they would ignore.
+"""Knowledge about clients: where they keep their sessions, which messages they send, and which records they ignore.
 
-Where sessions are is data, in ``session_places.toml``: variables, folders, patterns and commands. Files are only read
-to learn which folder a session belongs to, and no more of them than their first records. What a client makes of a
-session was observed with the clients themselves; the formats' documentation lists the runs.
+The places of sessions are data, in ``session_places.toml``: variables, folders, patterns and commands. To learn which
+folder a session belongs to, only the first records of its file are read. How a client treats a session was observed
+with the clients themselves; the formats' documentation lists the runs.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import open_stream
 
 _FILE = Path(__file__).with_name("session_places.toml")
-# Of a session: enough to find the folder it belongs to, which some clients write only after bookkeeping.
+# How much of a session is read to find its folder, which some clients write only after bookkeeping.
 _HEAD_RECORDS = 100
 _HEAD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A program that keeps sessions; the fields are those of ``session_places.toml``. ``root`` is on this machine."""
+    """A program that keeps sessions; the fields are those of ``session_places.toml``, which explains them."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the first is the one shown to people
     format: str
-    root: Path
+    root: Path  # the folder of its sessions on this machine
     files: tuple[str, ...]
     skip: tuple[str, ...] = ()
     id: str = ""
@@ -57,27 +57,27 @@ class Client:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The name that is shown to people."""
         return self.names[0]
 
     @property
     def has_database(self) -> bool:
-        """Whether it keeps sessions here that are not files."""
+        """Whether it has a database of sessions on this machine, in place of files."""
         return bool(self.database) and (self.root / self.database).exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
-    """A session on this machine. ``modified``: Unix seconds."""
+    """A session on this machine."""
 
     client: Client
     path: Path
     size_bytes: int
-    modified: float
+    modified: float  # Unix seconds
 
     @property
     def id(self) -> str:
-        """The name by which the client goes on with it; empty if it is not known."""
+        """The id by which the client resumes it; empty if it is not known."""
         if self.client.id_key:
             return _first_value(self.path, (self.client.id_key,))
         found = re.search(self.client.id, self.path.as_posix())
@@ -85,7 +85,7 @@ class SessionFile:
 
     @property
     def project(self) -> str:
-        """The folder it belongs to; empty if it is not known."""
+        """The project folder of the session; empty if it is not known."""
         rule = self.client.project
         if keys := rule.get("keys"):
             return _first_value(self.path, keys)
@@ -101,7 +101,7 @@ class SessionFile:
 
     @property
     def resume_command(self) -> str:
-        """The command that goes on with it; empty if its id is not known."""
+        """The command that resumes it; empty if its id is needed and not known."""
         values = {"id": self.id, "path": str(self.path)}
         needed = re.findall(r"\{(\w+)\}", self.client.resume)
         if not all(values[name] for name in needed):
@@ -110,7 +110,7 @@ class SessionFile:
 
 
 def clients(environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
-    """All clients, with the folders that these variables name."""
+    """All clients; environment variables, if set, decide where their folders are."""
     found = []
     for table in tomllib.loads(_FILE.read_text(encoding="utf-8"))["client"]:
         root = _root(table.pop("roots"), environ, home)
@@ -129,7 +129,10 @@ def _root(roots: Sequence[Mapping[str, str]], environ: Mapping[str, str], home: 
 
 
 def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) -> tuple[Client, ...]:
-    """The clients of these names, in any case; without a name, all. Raises UsageError for one that nobody has."""
+    """The clients with these names (case does not matter), or all if no name is given.
+
+    Raises UsageError for a name that no client has.
+    """
     known = clients(environ, home)
     by_name = {each.lower(): client for client in reversed(known) for each in client.names}
     for name in names:
@@ -140,7 +143,7 @@ def clients_named(names: Sequence[str], environ: Mapping[str, str], home: Path) 
 
 
 def find_sessions(known: Sequence[Client]) -> list[SessionFile]:
-    """The sessions of these clients, the newest first. What cannot be looked at is left out."""
+    """The sessions of these clients, the newest first. Empty files and files without permission are left out."""
     found = []
     for client in known:
         for path in (path for pattern in client.files for path in client.root.glob(pattern)):
@@ -154,7 +157,7 @@ def find_sessions(known: Sequence[Client]) -> list[SessionFile]:
 
 
 def belongs_to(session: SessionFile, folder: Path) -> bool:
-    """Whether the session is of this folder, or of one that it lies in."""
+    """Whether the session's project is this folder or one of its parents. False if the project is not known."""
     project = session.project
     if not project:
         return False
@@ -163,7 +166,7 @@ def belongs_to(session: SessionFile, folder: Path) -> bool:
 
 
 def _first_value(path: Path, keys: Sequence[str]) -> str:
-    """The first text at these keys, in the first records of a file; empty where it cannot be read."""
+    """The first text at one of these keys in the first records of a file; empty if there is none, or on an error."""
     with suppress(CompactError, OSError), open_stream(str(path)) as stream:
         for _ in range(_HEAD_RECORDS):
             line = stream.reader.readline(_HEAD_BYTES)
@@ -182,7 +185,7 @@ def _text_at(value: Any, dotted: str) -> str:
 
 @cache
 def _folders(path: Path, key: str, hash_name: str) -> Mapping[str, str]:
-    """The folders that a client lists, by the names of their sessions' folders: its own, and their hashes."""
+    """The project folders in a client's list, by the names of their session folders: the client's own, and hashes."""
     listed, names = at(_json_file(path), (key,)), dict[str, str]()
     if isinstance(listed, dict):
         names = {name: folder for folder, name in listed.items() if isinstance(name, str)}
@@ -200,13 +203,13 @@ def _json_file(path: Path) -> Any:
         return None
 
 
-# These clients send a summary before everything else, wherever it stands.
+# Clients that send a summary before everything else, wherever it stands in the file.
 _SUMMARY_FIRST = ("pi", "opencode")
-# A summary of this client's own stands after what it keeps before it.
+# The client whose own summaries stand in the file where they are sent: after the messages that it keeps.
 _IN_ORDER = "codex"
-# This client sends the last version of a record where the first one stood, and the thinking of one model only.
+# The client that sends the last version of a record at the position of the first, and the thinking of one model only.
 _VERSIONED = _THINKING_OF_ONE_MODEL = "claude-code"
-# Reasoning and summaries that only their provider can read, as the dialects name them: no images or files.
+# Kinds of `Media` that are not images or files but reasoning and summaries that only their provider can read.
 OPAQUE_KINDS = frozenset(
     {"encrypted_reasoning", "reasoning", "reasoning_details", "redacted_thinking", "compaction", "compaction_summary"}
     | {"context_compaction", "cachePoint"}
@@ -214,9 +217,9 @@ OPAQUE_KINDS = frozenset(
 
 
 def sent_messages(transcript: Transcript) -> Iterator[tuple[int, Message]]:
-    """What is sent, in that order: the index of each record, and of its message what the client sends.
+    """The messages that the client sends, in the order of sending, each with the index of its record.
 
-    Claude Code leaves out the thinking of every model but the one that answered last: no other can use it.
+    Claude Code sends only the thinking of the model that answered last, since no other model can use it.
     """
     for i in sent(transcript):
         message = transcript.messages[i]
@@ -231,15 +234,15 @@ def sent_messages(transcript: Transcript) -> Iterator[tuple[int, Message]]:
 
 
 def sent(transcript: Transcript) -> tuple[int, ...]:
-    """The records that a model is shown, in the order in which it is shown them.
+    """The records that a model is shown, in the order in which it sees them.
 
-    That is the order of the file, except for a summary that was appended after the tail: it and an acknowledgement
-    come before what it did not replace.
+    That is the order of the file, except for a summary that was appended after the tail: it, with an acknowledgement,
+    is sent before the records that it did not replace.
     """
     messages = transcript.messages
     shown = [i for i, one in enumerate(messages) if is_shown(one) and one.parts]
     if transcript.dialect == _VERSIONED:
-        # Other versions of earlier records at the place of these.
+        # A new version of a record takes the position of the first.
         again = Tree(objects(transcript.records)).again
         shown.sort(key=lambda i: (again.get(i, i), i))
     summaries = [i for i in shown if messages[i].summary]
@@ -247,7 +250,7 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
         return tuple(shown)
     last = summaries[-1]
     start = _tail_start(transcript, last)
-    # What this client sends before everything else is the summary alone.
+    # Clients that send the summary first send only the summary there, not an acknowledgement after it.
     following = () if transcript.dialect in _SUMMARY_FIRST else tuple(i for i in shown if i > last)
     # A message of nothing but texts acknowledges the summary.
     others = (
@@ -262,7 +265,7 @@ def sent(transcript: Transcript) -> tuple[int, ...]:
 
 
 def _tail_start(transcript: Transcript, summary: int) -> int:
-    """The first record that is sent after the summary though it stands before it."""
+    """The first of the records before the summary that are sent after it; the summary itself if there are none."""
     messages = transcript.messages
     if transcript.dialect in _SUMMARY_FIRST:
         return 0
@@ -278,14 +281,14 @@ def _tail_start(transcript: Transcript, summary: int) -> int:
 
 @runtime_checkable
 class Resumed(Protocol):
-    """A dialect whose client goes on with its sessions, and ignores some records without a word."""
+    """A dialect whose client resumes its sessions and silently ignores some records."""
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """The records that do not work as they were meant, and what the client makes of each."""
+        """The index of each record without the effect that it was written for, and what the client does with it."""
 
 
-# The clients that were seen to resume a session with a turn that was interrupted while a tool ran: they leave the
-# call out, or answer it themselves.
+# The dialects whose clients were seen to resume a session that was interrupted while a tool ran: they leave the call
+# out, or answer it themselves.
 RESUMED_WHEN_INTERRUPTED = frozenset(
     {"claude-code", "codex", "pi", "gemini-cli", "qwen-code", "kimi-wire", "kimi-cli", "opencode"}
 )
@@ -293,17 +296,17 @@ RESUMED_WHEN_INTERRUPTED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that does not work as it was meant: where, and what the client makes of it."""
+    """A record that does not have the effect it was written for."""
 
     place: Place
-    what: str
+    what: str  # what the client does with it
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}"
 
 
 def find_problems(transcript: Transcript) -> tuple[Problem, ...]:
-    """What does not work in a session; nothing for formats without a client."""
+    """The problems of a session. Empty for formats without a client that resumes it, and for documents."""
     dialect = find(transcript.dialect)
     if transcript.frame.container is not Container.LINES or not isinstance(dialect, Resumed):
         return ()

@@ -1,10 +1,10 @@
 """Codex rollouts: ``~/.codex/sessions/Y/M/D/rollout-*.jsonl``, one ``{"timestamp", "type", "payload"}`` a line.
 
-What a model is shown are the response items. On resuming, the newest valid ``compacted`` record is the base: its
-``replacement_history`` instead of all items before it, then the items after it. Without a ``replacement_history`` the
-client rebuilds the user's messages. Everything else is telemetry and state; where no item is the user's, his words are
-read from the events that repeat them. Rollouts from before the envelope, bare
-items a line, are read too. Observed with Codex CLI 0.64 to 0.169; 0.45 knows compactions without a history only.
+A model is shown the response items. When a session is resumed, the newest valid ``compacted`` record is the base: its
+``replacement_history`` in place of all items before it, then the items after it. Without a ``replacement_history`` the
+client rebuilds the user's messages. Everything else is telemetry and state. If no item is the user's, the user's words
+are read from the events that repeat them. Older rollouts without the envelope, one bare item a line, are read too.
+Observed with Codex CLI 0.64 to 0.169; 0.45 only knows compactions without a history.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, Ins
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.transcript import Message, PreviousSummary, Record, Role, Text, ToolResult, Transcript, text_of
 
-# What the client says of an item besides the item itself: a copy may lack it.
+# Keys of an item that a copy of it may lack.
 _LABELS = frozenset({"id", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"})
 
 
 class History:
     """Which records of a rollout are sent.
 
-    ``boundaries`` are the valid ``compacted`` records; ``copies[i]`` are, for the boundary ``i``, the records
-    that its items repeat, or -1 for items that no record holds; ``superseded`` are the records that are neither
-    sent nor repeated. ``failed`` are the ids of the calls of servers that failed: only an event says it.
+    ``boundaries`` are the valid ``compacted`` records. ``copies[i]`` has, for each item of the boundary ``i``, the
+    record that holds the same item, or -1 if none does. ``superseded`` are the records that are neither sent nor
+    repeated by the last boundary. ``failed`` are the ids of failed calls of MCP servers, which only events mark.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
@@ -61,7 +61,7 @@ class History:
 
 
 def _is_failure(result: Any) -> bool:
-    """Whether what a server answered is an error: of the call, or by its own word."""
+    """Whether a server's answer is an error: the call failed, or the answer is marked as an error."""
     return isinstance(result, dict) and ("Err" in result or at(result, ("Ok", "isError")) is True)
 
 
@@ -73,15 +73,14 @@ def _item_of(value: Value) -> Value | None:
 
 
 def _words_of(value: Value) -> str:
-    """What an event says that the user wrote."""
+    """The user's words in an event that repeats them; empty for any other record."""
     payload = _payload_of(value) if value.get("type") == "event_msg" else {}
     is_words = payload.get("type") == "user_message" and payload.get("kind") in (None, "plain")
     return string(payload.get("message")) if is_words else ""
 
 
 def _with_words(values: Sequence[Value]) -> Sequence[Value]:
-    """The values; where no item is the user's, and none was replaced, the events that repeat his words stand for the
-    items that are missing."""
+    """The values, with events that hold the user's words turned into items if only events hold these words."""
     if not _is_of_events(values):
         return values
     return [
@@ -93,7 +92,7 @@ def _with_words(values: Sequence[Value]) -> Sequence[Value]:
 
 
 def _is_of_events(values: Sequence[Value]) -> bool:
-    """Whether events alone hold what the user wrote. Where items do, or did before a compaction, events repeat it."""
+    """Whether only events hold the user's words. If items hold them, or did before a compaction, events repeat them."""
     items = (_item_of(value) for value in values)
     if any(item is not None and item_role(item) is Role.USER for item in items):
         return False
@@ -111,7 +110,7 @@ def _payload_of(value: Value) -> Mapping[str, Any]:
 
 
 def _is_boundary(value: Value) -> bool:
-    """Whether a client takes this for a compaction: others it skips without a word."""
+    """Whether a client accepts this as a compaction. It silently skips others."""
     if value.get("type") != "compacted" or not string(value.get("timestamp")):
         return False
     contents = (item.get("content") for item in _replacement(value) if item_type(item) == "message")
@@ -125,7 +124,7 @@ def _key(item: Value) -> str:
 
 
 def _proper(item: Value) -> Value:
-    """The item as it may stand in a history: a content that is not a list makes clients skip the compaction."""
+    """The item in the form that a history needs: clients skip a compaction with a content that is not a list."""
     bare = {key: value for key, value in item.items() if key not in ("timestamp", "created_at", "ordinal")}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
         return bare
@@ -134,7 +133,7 @@ def _proper(item: Value) -> Value:
     return {"type": "message", "role": item.get("role"), "content": [{"type": kind, "text": words}]}
 
 
-# Clients know a summary by this opening and replace it at the next compaction; without it, it stays for ever.
+# Clients recognise a summary by this opening and replace it at the next compaction; otherwise it would stay for ever.
 PREFIX = (
     "Another language model started to solve this problem and produced a summary of its thinking process. You also"
     " have access to the state of the tools that were used by that language model. Use this to build on the work"
@@ -147,7 +146,7 @@ _Line = tuple[str, Mapping[str, Any]]
 
 
 def _recounted(value: Value, size_tokens: int) -> dict[str, Any]:
-    """The ``token_count`` event with another size of the conversation; what the whole session used stays."""
+    """The ``token_count`` event with another size of the conversation; the totals of the session stay."""
     payload = _payload_of(value)
     usage = dict.fromkeys(payload["info"]["last_token_usage"], 0)
     usage |= {"input_tokens": size_tokens, "total_tokens": size_tokens}
@@ -161,15 +160,15 @@ def _is_enveloped(values: Sequence[Value]) -> bool:
 def _compaction(
     history: History, cut: InsertionPoint, insertions: Sequence[Insertion], stop: int, tail: Iterable[Value] = ()
 ) -> list[_Line]:
-    """``compacted`` with the head's items, the insertions and the tail's items; then the client's state."""
+    """The lines of a compaction: ``compacted`` with the items of head, insertions and tail, then the client's state."""
     items = [*map(_proper, _kept_items(history, cut)), *map(_new_item, insertions), *map(_proper, tail)]
     text = next((_prefixed(item) for item in insertions if item.is_summary), "")
     return [("compacted", {"message": text, "replacement_history": items}), *_state(history, cut, stop)]
 
 
 def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
-    """The last full ``world_state`` and ``turn_context``: without both, the client tells the model of permissions
-    and surroundings once more. None if not all that it held so far stays: then it should.
+    """The last full ``world_state`` and ``turn_context``, which keep the client from describing permissions and
+    surroundings to the model again. Empty if not all such descriptions stay: then the client must do it.
     """
     staying = cut.kept
     read = ((i, _item_of(history.values[i])) for i in range(stop) if i not in history.superseded)
@@ -188,7 +187,7 @@ def _state(history: History, cut: InsertionPoint, stop: int) -> list[_Line]:
 
 
 def _records(lines: Sequence[_Line], ordinals: Sequence[int], timestamp: str) -> Iterator[dict[str, Any]]:
-    """The records of these lines; where they have ordinals, the last is repeated if there are too few."""
+    """The records of these lines. If there are fewer ordinals than lines, the last one is repeated."""
     for i, (kind, payload) in enumerate(lines):
         ordinal = {"ordinal": ordinals[min(i, len(ordinals) - 1)]} if ordinals else {}
         yield {"timestamp": timestamp, **ordinal, "type": kind, "payload": payload}
@@ -205,15 +204,15 @@ def _new_item(item: Insertion) -> dict[str, Any]:
 
 
 def _new_line(item: Insertion, timestamp: str) -> dict[str, Any]:
-    """A line among those of which events alone hold what the user says."""
+    """The record of an insertion for a rollout in which only events hold the user's words."""
     is_answer = item.role is Role.ASSISTANT
     payload = _new_item(item) if is_answer else {"type": "user_message", "message": item.text}
     return {"timestamp": timestamp, "type": "response_item" if is_answer else "event_msg", "payload": payload}
 
 
 def _kept_items(history: History, cut: InsertionPoint) -> Iterator[Value]:
-    """The items of the head that the client still sends, and opaque summaries of removed records: they hold
-    what nothing else does."""
+    """The items of the head that the client still sends, and opaque summaries among removed records, since no other
+    record holds what is in them."""
     before = set(cut.before)
     stop = cut.tail_start(len(history.values))
     last = history.boundaries[-1] if history.boundaries else -1
@@ -232,7 +231,7 @@ _LINE_TYPES = frozenset(
 )
 # Types of items that no other dialect has.
 _OWN_ITEMS = ITEM_TYPES - {"message", "tool_call", "tool_result", "compaction"}
-# Types that others use too, with the keys by which they are items: what such a line says stands nowhere else.
+# Types that other dialects use too, with the keys of which one makes such a line an item.
 _BARE_KEYS = {"tool_call": ("arguments", "function"), "tool_result": ("result",), "compaction": ("encrypted_content",)}
 _CONTENT_KEYS = ("content", "message")
 
@@ -265,7 +264,7 @@ class Codex(SessionDialect):
         return is_old or (value.get("type") == "session_meta" and isinstance(value.get("payload"), dict))
 
     def session_key(self, value: Any) -> str:
-        """The id in a header: newer clients write the header again where a session goes on."""
+        """The id in a header, which newer clients repeat when a session is resumed; empty for other lines."""
         return string(_payload_of(value).get("id")) if self.starts(value) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -282,9 +281,10 @@ class Codex(SessionDialect):
         return located.first_string(at(place, ("model",)) for place in places)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A ``compacted`` record with the head's items, the summary and what follows it; then the client's state (see
-        `_state`). Their ordinals are those of removed records. A rollout without envelopes gets plain items, and one in
-        which events alone hold the user's words gets an event.
+        """A ``compacted`` record with the head's items and all insertions, then the client's state (see `_state`).
+
+        Their ordinals are those of removed records. A rollout without envelopes gets plain items, and one in which only
+        events hold the user's words gets an event.
         """
         if not insertions:
             return ()
@@ -306,11 +306,11 @@ class Codex(SessionDialect):
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """``compacted`` with head, summary and tail, the client's state, and a token counter, without which the client
-        goes by the last one and compacts again at once.
+        """``compacted`` with head, summary and tail, the client's state, and a token counter.
 
-        Raises `UsageError` for rollouts without envelopes, whose clients had no compaction, and for those in which
-        events alone hold the user's words: a compaction repeats items.
+        Without the counter the client would read the last one and compact again at once. Raises `UsageError` for
+        rollouts without envelopes, whose clients had no compaction, and for those in which only events hold the user's
+        words, since a compaction repeats items.
         """
         values = parsed(transcript)
         if not _is_enveloped(values) or _is_of_events(values):
@@ -328,17 +328,17 @@ class Codex(SessionDialect):
         return dumped(transcript, _records(lines, ordinals, timestamp))
 
     def counted_tokens(self, value: Value) -> int:
-        """That of a ``token_count`` event."""
+        """The total of a ``token_count`` event; 0 for other records."""
         is_counter = _payload_of(value).get("type") == "token_count"
         total = at(value, ("payload", "info", "last_token_usage", "total_tokens")) if is_counter else None
         return total if isinstance(total, int) else 0
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The event with another ``last_token_usage``."""
+        """The event with ``size_tokens`` as its ``last_token_usage``."""
         return dump(_recounted(parse(record.raw), size_tokens), record.raw)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """What the client ignores, or sends in another's place."""
+        """The compactions that the client ignores, and a missing ordinal for which it refuses the session."""
         history = History(values)
         for i, value in enumerate(values):
             if value.get("type") == "compacted" and i not in history.boundaries:
@@ -348,7 +348,7 @@ class Codex(SessionDialect):
             yield len(values) - 1, "the last record has no ordinal: the client refuses the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """The header with what the client asks for, the model, and the response items."""
+        """A header with the keys that the client requires, the model, and the response items."""
         times = conversation.times()
         start = times[0] if times else ""
         about = {"cwd": "/", "originator": "compact", "cli_version": "0.0.0"}
@@ -373,7 +373,7 @@ def _message(history: History, i: int, group: str) -> Message:
     value, is_gone = history.values[i], i in history.superseded
     time = string(value.get("timestamp")) or string(value.get("created_at"))
     if i in history.boundaries:
-        # The summary of a boundary, and what else it says that no record before it does.
+        # A boundary's message has the items of its history that no record before it holds, the summary among them.
         message = string(_payload_of(value).get("message"))
         items = zip(_replacement(value), history.copies[i], strict=True)
         parts = tuple(part for item, copied in items if copied < 0 for part in item_parts(item))

@@ -1,8 +1,8 @@
-"""What records hold: arguments and answers of tools as text, and JSON in the style of the record next to it.
+"""Contents of records: tools' arguments and answers as text, and JSON written in the style of a neighbouring record.
 
-Calls stand next to the content of a message, or are written as JSON within a text; shortened texts keep the shape that
-they had. Text that leaves the messages also leaves the copies that their document holds elsewhere. Copies are rarely
-whole messages: a log repeats a command here and its output there. They are found by their lines.
+Calls stand next to the content of a message, or as JSON within a text; shortened texts keep their shape. A text that is
+removed from the messages is also removed from the copies elsewhere in the document. Copies are rarely whole messages,
+since a log repeats a command in one place and its output in another, so they are found by their lines.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from compactor_cli.read.streams import blanks_end
 
 # Numbers that are seconds, of the years 1973 to 2286: smaller ones count something else, larger ones are milliseconds.
 _SECONDS = (10**8, 10**10)
-# What most formats call those who speak.
+# The speakers' names in most formats.
 ROLES = {role.value: role for role in (Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL)}
-# The names that providers have for them, without ``input_`` before or ``_url`` after.
+# Types of blocks with media, without the ``input_`` before and the ``_url`` after that some providers add.
 _MEDIA_KINDS = frozenset({"image", "document", "file", "audio", "video"})
 
 
 def arguments(value: Any) -> Mapping[str, Any] | str:
-    """A call's arguments: the object, the object that a string holds, or the text as it is."""
+    """A call's arguments: an object as it is, the object in a JSON string, or any other text as it is."""
     if isinstance(value, dict):
         return value
     if not isinstance(value, str):
@@ -39,7 +39,7 @@ def arguments(value: Any) -> Mapping[str, Any] | str:
 
 
 def result_text(content: Any) -> str:
-    """What a tool answered, as text: text blocks on lines of their own, other objects as JSON."""
+    """A tool's answer as text: text blocks on lines of their own, other objects as JSON, without media."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -53,12 +53,12 @@ def result_text(content: Any) -> str:
 
 
 def text_key(block: Mapping[str, Any]) -> str:
-    """Where a text block has its text: ``value`` in the rows of LLaMA-Factory, ``text`` everywhere else."""
+    """The key of a block's text: ``value`` in rows of LLaMA-Factory, ``text`` everywhere else."""
     return "value" if block.get("type") == "text" and isinstance(block.get("value"), str) else "text"
 
 
 def size_bytes(value: Any) -> int:
-    """How much text is in a value that is not shown as text: the sum of its strings."""
+    """The size of a value that is not shown as text: the number of characters in all its strings."""
     return sum(map(len, _texts(value)))
 
 
@@ -99,7 +99,7 @@ def _plain(value: Any) -> str:
 
 
 def json_value(text: Any) -> Any:
-    """What a text holds as JSON; None where it holds none, or too deep. Another value is given back."""
+    """A text parsed as JSON; None if it is not JSON or nested too deeply. Other values are returned as they are."""
     if not isinstance(text, str):
         return text
     try:
@@ -109,22 +109,24 @@ def json_value(text: Any) -> Any:
 
 
 class TextPiece(NamedTuple):
-    """Some of a text, and what it says; None for tags and fences, and for white space between them."""
+    """A piece of a text."""
 
     written: str
-    part: Part | None
+    part: Part | None  # None for tags, fences and the white space between them
 
 
 def spoken(pieces: Iterable[TextPiece]) -> tuple[Part, ...]:
-    """The parts of a text in pieces."""
+    """The parts of these pieces."""
     return tuple(piece.part for piece in pieces if piece.part is not None)
 
 
 def rewritten(
     pieces: Iterable[TextPiece], texts: Mapping[int, str], write: Callable[[Part, str, str], str]
 ) -> list[str]:
-    """The texts of the pieces. Of a part in ``texts`` (numbered among the pieces that have one) it is what
-    ``write(part, written, text)`` gives.
+    """The texts of the pieces, some of them replaced.
+
+    ``texts`` has the new texts by the number of the part, counted from 0 over the pieces that have one. Such a piece
+    becomes ``write(part, written, text)``.
     """
     number, found = -1, []
     for written, part in pieces:
@@ -144,7 +146,7 @@ def string(value: Any) -> str:
 
 
 def shell_exit_code(value: Any) -> int:
-    """An exit code as shells count them (0 to 255); -1 where the value is no number."""
+    """An exit code as shells count them (0 to 255); -1 if the value is not an integer."""
     return value % 256 if isinstance(value, int) else -1
 
 
@@ -161,7 +163,7 @@ def time_of(value: Any) -> str:
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 
 
-# OpenAI's, and as programs in JavaScript write it.
+# OpenAI's key, and the form of it that JavaScript programs use.
 CALL_LISTS = ("tool_calls", "toolCalls")
 
 
@@ -178,7 +180,7 @@ def read_call(call: Any) -> ToolCall:
 
 
 def _parsed(written: Any) -> Mapping[str, Any] | str:
-    """Arguments as `arguments` reads them, by the fast parser where it can; as they stand where nested too deeply."""
+    """As `arguments`, with the fast parser where it succeeds. JSON that is nested too deeply stays a text."""
     try:
         value = orjson.loads(written) if isinstance(written, str) else written
     except orjson.JSONDecodeError:
@@ -220,7 +222,7 @@ def arguments_place(call: Any) -> tuple[str, ...]:
 
 
 def shortened_call(written: str, text: str) -> str:
-    """A call written as JSON, with the text in place of its arguments; only the text if it is no JSON object."""
+    """A call written as JSON, with the text as its arguments; only the text if ``written`` is not a JSON object."""
     value = arguments(written)
     if isinstance(value, str):
         return text
@@ -232,8 +234,10 @@ def shortened_call(written: str, text: str) -> str:
 
 
 def arguments_like(old: Any, text: str) -> Any:
-    """New arguments of the old ones' type: an object, or the JSON text of one. A text that is not a JSON object is
-    put into one, so that an API can still parse it."""
+    """New arguments of the same type as the old ones: an object, or its JSON text.
+
+    A text that is not a JSON object is wrapped in one, so that an API can still parse the arguments.
+    """
     parsed = arguments(text)
     held: Mapping[str, Any] = {"shortened": parsed} if isinstance(parsed, str) else parsed
     if not isinstance(old, str):
@@ -241,11 +245,12 @@ def arguments_like(old: Any, text: str) -> Any:
     return text if not isinstance(parsed, str) else json.dumps(held, ensure_ascii=False)
 
 
+# `{"time": `: the beginning of an object up to its first value, with the space after the colon as group 1.
 _FIRST_KEY = re.compile(rb'\A\{\s*"(?:[^"\\]|\\.)*"\s*:( ?)')
 
 
 def parse(raw: bytes) -> Any:
-    """The value with integers of any size. Bytes that are not UTF-8 become lone surrogates, and `dump` undoes that."""
+    """Parse JSON with integers of any size. Bytes that are not UTF-8 become surrogates, which `dump` turns back."""
     try:
         return json.loads(raw.decode())
     except UnicodeDecodeError:
@@ -253,8 +258,11 @@ def parse(raw: bytes) -> Any:
 
 
 def dump(value: Any, like: bytes) -> bytes:
-    """One line of JSON: spaces as in ``like``, characters unescaped unless a lone surrogate forbids it that does not
-    stand for bytes of ``like`` that are not UTF-8."""
+    """One line of JSON with the spacing of ``like``.
+
+    Characters are not escaped, unless the value has lone surrogates. If ``like`` is not all UTF-8, these stand for
+    bytes of it, as `parse` reads them, and are written as such.
+    """
     spaced = (found := _FIRST_KEY.match(like)) is not None and found[1] == b" "
     separators = (", ", ": ") if spaced else (",", ":")
     text = json.dumps(value, ensure_ascii=False, separators=separators)
@@ -277,9 +285,10 @@ _ANY: Any = object()
 
 
 def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
-    """The frame with another value for the key nearest to the records; as it is where the key is missing.
+    """The frame with another value for a key, of which only the bytes of that value change.
 
-    Only the bytes of that value change. ``old``: the key is the nearest whose value is this one.
+    Of several places with the key, the first before the records, counted back from them, is taken, else the first after
+    them. With ``old``, only places with that value count. Unchanged if there is no such place.
     """
     sides = {"prefix": frame.prefix, "suffix": frame.suffix}
     for side, raw in sides.items():
@@ -301,18 +310,18 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
 
 
 def _quoted(key: str) -> bytes:
-    """The key as it is written. Within a string its quotes would be escaped: it is found as a string only."""
+    """The key as JSON. It cannot be found inside another string, where its quotes would be escaped."""
     return json.dumps(key).encode()
 
 
 def number_replaced(raw: bytes, key: str, number: int) -> bytes:
-    """The object with another number at a key of its own; as it is where there is none. No other byte changes."""
+    """The object with another number at a top-level key; unchanged if it lacks the key. No other byte changes."""
     found = member_span(raw, key)
     return raw if found is None else raw[: found[0]] + str(number).encode() + raw[found[1] :]
 
 
 def member_span(raw: bytes, key: str) -> tuple[int, int] | None:
-    """Where an object has the value of a key of its own; None where it has none. Of several the first."""
+    """(start, stop) of the value at a top-level key of an object (the first of several); None if the key is missing."""
     text = as_text(raw)
     at = blanks_end(raw, blanks_end(raw) + 1)
     while at < len(raw) and raw[at : at + 1] == b'"':
@@ -325,31 +334,31 @@ def member_span(raw: bytes, key: str) -> tuple[int, int] | None:
     return None
 
 
-# In place of a text that holds a line of what was removed.
+# Replaces a text that holds a removed line.
 LEFT_OUT = "[left out by compaction]"
 # Shorter lines ("else:", "import os") stand anywhere and identify nothing.
 _LEAST_CHARS = 16
-# Quotes part lines too: the copy may be JSON within a string.
+# Quotes end a line too, since a copy may be JSON within a string.
 _BREAK = re.compile(r'\\n|\n|\\?"')
 
 GoneLines = frozenset[str]
 
 
 def gone_lines(source: Transcript, composed: Transcript) -> GoneLines:
-    """The lines of records that were removed or shortened and that no record left over holds."""
+    """The lines of removed and shortened records that no record of the result holds."""
     staying = {record.raw for record in composed.records}
     before = [record.value for record in source.records if record.raw not in staying]
     return lines_between(before, [record.value for record in composed.records]) if before else frozenset()
 
 
 def lines_between(before: Any, after: Any) -> GoneLines:
-    """The lines that only the first of two values holds."""
+    """The lines in the strings of the first value that are not in those of the second."""
     gone = {line for text in _texts(before) for line in _lines(text)}
     return frozenset(gone.difference(line for text in _texts(after) for line in _lines(text)))
 
 
 def scrubbed(value: Any, gone: GoneLines) -> Any:
-    """The value with every text that holds such a line replaced; keys and everything else stay."""
+    """The value with every text replaced that holds one of these lines; keys and other values stay."""
     if isinstance(value, str):
         return LEFT_OUT if not gone.isdisjoint(_lines(value)) else value
     if isinstance(value, dict):
@@ -366,6 +375,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text worth knowing again, without the blanks around them."""
+    """The lines of a text that are long enough to identify it, stripped."""
     lines = (line.strip() for line in _BREAK.split(text))
     return (line for line in lines if len(line) >= _LEAST_CHARS)

@@ -1,5 +1,8 @@
-"""Conversation: what is on its way from one dialect into another, what stands around it in a request, and how it is
-written as one: what `Writing` asks of a dialect that is data."""
+"""Conversation: a transcript that is being converted to another dialect.
+
+Also reads what stands around the messages in a request (system prompt, tools), and writes requests for the dialects
+that are data (`WRITERS`).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from compactor_cli.formats.registry import Capabilities
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compactor_cli.model.value import dataclass
 
-# Where requests hold what stands around their messages.
+# Paths of the objects in which requests hold system prompt and tools.
 _AROUND = ((), ("body",), ("params",), ("request",), ("modelInput",))
 _SYSTEM_KEYS = ("system", "systemInstruction", "system_instruction", "instructions")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")
@@ -24,14 +27,14 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSche
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool's definition; ``parameters`` is a JSON Schema."""
+    """A tool's definition."""
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any]  # a JSON Schema
 
     def declaration(self, schema_key: str = "parameters") -> dict[str, Any]:
-        """How an API declares it, with the schema at this key."""
+        """The declaration for an API that wants the schema at this key."""
         return {"name": self.name, "description": self.description, schema_key: self.parameters}
 
 
@@ -39,20 +42,19 @@ class Tool:
 class Conversation:
     """A whole conversation.
 
-    Guarantees: every call has an id of its own, and its result stands in the TOOL message after the message that
-    calls (except for calls that the conversation ends on); TOOL messages hold results and nothing else; no message
-    is empty. Images have their content in ``url``. ``seed`` is what ids are derived from; ``extra`` are the
-    keys next to the messages that no format defines.
+    Guarantees: every call has a unique id, and its result stands in the TOOL message after the message that
+    calls (except for calls at the end of the conversation); TOOL messages hold only results; no message
+    is empty; images have their content in ``url``.
     """
 
     messages: tuple[Message, ...]
-    model: str = ""
+    model: str = ""  # empty: not known
     tools: tuple[Tool, ...] = ()
-    seed: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    seed: str = ""  # from which ids are derived
+    extra: Mapping[str, Any] = field(default_factory=dict)  # keys next to the messages that no format defines
 
     def row(self, model_key: str = "model") -> dict[str, Any]:
-        """What stands next to the messages: ``extra``, and the model where it is known."""
+        """A row without its messages: ``extra``, and the model if it is known."""
         return {**self.extra, **({model_key: self.model} if self.model else {})}
 
     def key(self, what: object) -> str:
@@ -69,27 +71,27 @@ class Conversation:
 
 @runtime_checkable
 class Writing(Protocol):
-    """A dialect in which a conversation can be written from nothing."""
+    """A dialect in which a new conversation can be written."""
 
     @property
     def unwritten(self) -> Capabilities:
-        """What the format holds and `write` cannot: counters of requests never made, signatures of a provider."""
+        """What the format can hold but `write` cannot provide, such as token counters and a provider's signatures."""
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
         """The conversation as JSON values, one a line: a row, or the records of a session."""
 
 
-# Nobody counted the tokens of what is written, and subagents speak in files of their own.
+# Written conversations have no token counters, since no request was made, and no subagents, which have their own files.
 NEVER_WRITTEN = Capabilities.USAGE | Capabilities.SIDECHAINS
 # Thinking is refused by these providers without the signature that they made for it.
 SIGNED = NEVER_WRITTEN | Capabilities.THINKING
 
-# These have no place for the address of an image.
+# Formats that hold images only by their content, not by an address.
 IMAGES_BY_CONTENT = frozenset({"bedrock", "pi"})
 
 
 def image_of(part: Part) -> tuple[str, str] | None:
-    """The media type and the base64 of an image whose URL holds them; None for an address, and for other parts."""
+    """The media type and the base64 data of an image with a ``data:`` URL; None for an address and for other parts."""
     url = part.url if isinstance(part, Media) else ""
     found = re.fullmatch(r"data:([\w.+/-]+);base64,(.*)", url, re.DOTALL)
     return (found[1], found[2]) if found else None
@@ -111,21 +113,21 @@ def arguments_json(call: ToolCall) -> str:
 
 
 def arguments_object(call: ToolCall) -> Mapping[str, Any]:
-    """Arguments as an object; a text is its ``input``."""
+    """Arguments as an object; a text becomes ``{"input": text}``."""
     if not isinstance(call.arguments, str):
         return call.arguments
     return {"input": call.arguments} if call.arguments else {}
 
 
 def plain_id(call_id: str) -> str:
-    """The id in the characters that all providers take."""
+    """The id in the characters and the length that all providers accept."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", call_id)[:64]
 
 
 def merged(messages: Sequence[Message]) -> list[tuple[Role, list[Message]]]:
-    """Runs of messages of one side: APIs that alternate take them as one. Results are on the user's side.
+    """Runs of messages of one side, for APIs whose turns must alternate. Results are on the user's side.
 
-    A summary is a run of its own: within another message nobody would know it for one.
+    A summary is a run of its own, since it could not be recognised within another message.
     """
     runs: list[tuple[Role, list[Message]]] = []
     for message in messages:
@@ -186,12 +188,12 @@ def _tools(listed: Any) -> Iterator[Tool]:
             yield Tool(name=held["name"], description=string(held.get("description")), parameters=parameters)
 
 
-# Blocks whose images are a tool's answer, not what the speaker shows.
+# Types of blocks whose images belong to a tool's answer, not to the speaker.
 _RESULTS = ("tool_result", "toolResult", "functionResponse", "function_response", "toolUseResult")
 
 
 def with_images(parts: tuple[Part, ...], value: Any) -> tuple[Part, ...]:
-    """The parts of a record with the content of its images; without, where it is not sure which is which."""
+    """The parts with the content of the record's images; unchanged if images and parts do not match in number."""
     if not any(is_image(part) for part in parts):
         return parts
     found = list(_images(value))
@@ -250,7 +252,7 @@ def _openai_chat(conversation: Conversation) -> Sequence[Any]:
 
 
 def openai_lines(message: Message) -> Iterator[dict[str, Any]]:
-    """A message as this API has it: one each for the results of a tool message."""
+    """A message in the shape of OpenAI's API; a tool message becomes one for each result."""
     for result in message.results:
         yield {"role": "tool", "tool_call_id": result.id, "content": result.text}
     if message.role is Role.TOOL:
@@ -265,7 +267,7 @@ def openai_lines(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def openai_content(message: Message) -> Any:
-    """Words as a string, or null; blocks where there are images."""
+    """The words as a string, as blocks if there are images, or None for a call without words."""
     parts = list(spoken_parts(message))
     if not any(isinstance(part, Media) for part in parts):
         return message.text or (None if message.calls else "")
@@ -342,7 +344,7 @@ def _bedrock_block(part: Part) -> dict[str, Any]:
     return {"image": {"format": image[0].rpartition("/")[2], "source": {"bytes": image[1]}}} if image else {}
 
 
-# What of a conversation is not written for an API, and how the rest is.
+# For each dialect of an API: what cannot be written, and the function that writes the rest.
 WRITERS: Mapping[str, tuple[Capabilities, Callable[[Conversation], Sequence[Any]]]] = {
     "openai-chat": (NEVER_WRITTEN, _openai_chat),
     "anthropic": (SIGNED, _anthropic),

@@ -1,7 +1,7 @@
-"""Records to transcripts: which dialect they are of, and where one conversation ends and the next begins.
+"""Records to transcripts: finding their dialect, and where one conversation ends and the next begins.
 
 A stream may hold rows (a conversation a line), sessions (a record a line) or both, one after another, in
-any dialects. What a name of a file says is not looked at: names lie, contents do not.
+any dialects. File names are not looked at: names lie, contents do not.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _ARRAYS_OF_ROWS: tuple[JsonPath, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
-    """A value recognised as a conversation: whose it is, and where its messages are."""
+    """A value that was recognised as a whole conversation."""
 
     dialect: Dialect
-    path: JsonPath
-    elements: Sequence[Any]
+    path: JsonPath  # of the array of messages in the value
+    elements: Sequence[Any]  # of that array, or the values of the members of an object
 
 
 def find_row(value: Any, forced: Dialect | None = None) -> ConversationRow | None:
-    """The row that a value is, of the forced dialect or of the surest that claims it. The same for the same value."""
+    """The value as a row, in the forced dialect or in the surest one that claims it; None if it is not a row."""
     if not isinstance(value, (dict, list)) or (forced is None and plain_scores(value)):
         return None
     dialects = (forced,) if forced else dialects_for(value)
@@ -62,7 +62,7 @@ def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dia
     if max(totals) >= _CERTAIN:
         return claims[totals.index(max(totals))]
     for element in islice(_at(value, claims[0][1]), _LOOKED_AT_ELEMENTS):
-        # A role and a text: many formats have that.
+        # A role and a text decide nothing, since many formats have these.
         if isinstance(element, dict) and len(element) == 2 and isinstance(element.get("content"), str):
             continue
         for i, claim in enumerate(claims):
@@ -74,14 +74,14 @@ def _surest(value: Any, claims: Sequence[tuple[Dialect, JsonPath]]) -> tuple[Dia
 
 
 def _at(value: Any, path: JsonPath) -> Any:
-    """The elements there; of an object, the values of its members."""
+    """The elements of the array at this path, or the values of the members of an object there."""
     for step in path:
         value = value[step]
     return tuple(value.values()) if isinstance(value, dict) else value
 
 
 def _row_transcript(record: Record, row: ConversationRow) -> Transcript:
-    """The row as a transcript of its own; what ends its line belongs to it."""
+    """The row as a transcript of its own, including the end of its line."""
     start, records, suffix = _elements(record, row.path, row.elements)
     return Transcript(
         dialect=row.dialect.name,
@@ -95,7 +95,7 @@ def _row_transcript(record: Record, row: ConversationRow) -> Transcript:
 
 
 def _find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tuple[Record, ...]] | None:
-    """The rows of a document that is an array of rows, each as a record, and the bytes before the first."""
+    """The bytes before the first row of a document that is an array of rows, and its rows as records; else None."""
     for path in _ARRAYS_OF_ROWS:
         elements = listed(at(record.value, path))
         if elements and any(find_row(element, forced) for element in islice(elements, _LOOKED_AT_ELEMENTS)):
@@ -106,7 +106,7 @@ def _find_rows(record: Record, forced: Dialect | None = None) -> tuple[bytes, tu
 
 
 def _elements(record: Record, path: JsonPath, elements: Sequence[Any]) -> tuple[int, tuple[Record, ...], bytes]:
-    """Where the first element starts, the elements, and the bytes from ``]`` on with the record's ending."""
+    """The offset of the first element, the elements as records, and the bytes from ``]`` on with the ending."""
     raw = record.raw
     _, spans, end = element_spans(raw, path, elements, of_object=isinstance(at(record.value, path), dict))
     if len(spans) != len(elements):
@@ -127,7 +127,7 @@ _LOOKED_AT_RECORDS = 50
 
 # One plain message within a session of another format is an oddity of that session.
 _LEAST_FOREIGN_SCORE = 2
-# What lines are that might be of several dialects, and have a mark of none.
+# The dialect of lines that several dialects know equally well, without a mark of any.
 _PLAIN = "openai-chat"
 
 
@@ -139,15 +139,17 @@ def open_transcripts(
     among_rows_of: str = "",
     unread_bytes: int = 0,
 ) -> Iterator[Transcript]:
-    """The transcripts of one input, as they are read.
+    """Yield the transcripts of one input while it is read.
 
-    ``dialect`` names the format; without it, each conversation's own is found by its content. ``prefix`` is what stood
-    before the first record (None: what the reader of the records has); ``among_rows_of``: the dialect of the row before
-    it, where the records are the rest of a dataset; ``unread_bytes``: rows of texts that are no larger stay unread,
-    except for those that reports list. Guarantees: ``source()`` of the transcripts, joined, is prefix and records byte
-    for byte; a row is held only while it is used, a session is held whole. No records, no transcripts. Raises
-    UnknownShape where nothing is recognised; unknown records next to known ones are META. Where no built-in format
-    fits, those of plug-ins are asked; PluginFailed names one that fails.
+    ``dialect`` names the format; without it, that of each conversation is found by its content. ``prefix`` are the
+    bytes before the first record (None: those that the reader of the records has). ``among_rows_of`` is the dialect of
+    the row before the first record, if the records are the rest of a dataset. Rows of up to ``unread_bytes`` that hold
+    only texts are not read, except for those that reports list.
+
+    Guarantees: ``source()`` of the transcripts, joined, is prefix and records byte for byte; a row is held only while
+    it is used, a session is held whole. Without records there are no transcripts. Unknown records next to known ones
+    are META. If no built-in format fits, those of plug-ins are tried. Raises UnknownShape if nothing is recognised,
+    PluginFailed with the name of a plug-in that fails.
     """
     before = getattr(lines, "prefix", b"") if prefix is None else prefix
     reader = _TranscriptReader(lines, dialect, before, unread_bytes)
@@ -171,7 +173,7 @@ def transcripts_of(path: str, dialect: str = "", on_invalid: OnInvalid = OnInval
 
 
 class _TranscriptReader:
-    """The records still to come, and what was recognised so far."""
+    """Divides records into transcripts: holds the records still to come, and the dialect recognised last."""
 
     def __init__(self, lines: Iterable[Record], name: str, prefix: bytes, unread_bytes: int) -> None:
         self.forced = get(name) if name else None
@@ -187,7 +189,7 @@ class _TranscriptReader:
             certain = "" if self.last else _certain(self._scores(record.value))
             may_be_row = not certain or get(certain).array_path(record.value) is not None
             if count := self._unread_records(record):
-                # A row of which nothing but its size need be known.
+                # Of this row only its size needs to be known.
                 yield self._framed(
                     Transcript(dialect="", records=(record,), messages=(), frame=_WHOLE_ROW, unread_records=count)
                 )
@@ -198,7 +200,7 @@ class _TranscriptReader:
                 self.prefix += rows[0]
                 self.coming.extendleft(reversed(rows[1]))
             elif self.in_rows and not self._is_known(record.value):
-                # Among the rows of a dataset, but not a conversation: passed on as it is, with the reason.
+                # This row of a dataset is not a conversation: it is passed on as it is, with the reason.
                 frame = Frame(container=Container.ARRAY, prefix=record.raw, suffix=record.ending)
                 fault, sha256 = _unknown(record, self.forced), _hash(record)
                 yield self._framed(
@@ -211,7 +213,7 @@ class _TranscriptReader:
                 self.coming.appendleft(record)
 
     def _unread_records(self, record: Record) -> int:
-        """How many records this row has, if it is like the row before and need not be read; else 0."""
+        """The number of records of this row if it is like the row before and need not be read; else 0."""
         if not self.in_rows or len(record.raw) > self.unread_bytes or record.place.line <= LISTED:
             return 0
         is_text_only: Callable[[Sequence[Any]], bool] | None = getattr(self.last, "is_text_only", None)
@@ -227,11 +229,11 @@ class _TranscriptReader:
         return (self.forced,) if self.forced else dialects_for(value)
 
     def _is_known(self, value: Any) -> bool:
-        """Whether any dialect knows it; a line that is not JSON is not a fault: the user asked to keep such lines."""
+        """Whether any dialect knows the value. Lines that are not JSON count too: the user asked to keep them."""
         return value is INVALID or any(dialect.score(value) for dialect in self._dialects(value))
 
     def _scores(self, value: Any) -> Mapping[str, int]:
-        """What dialects say of a value, up to the first that has a mark in it: those after it are not even imported."""
+        """The scores of dialects for a value, up to the first that is certain; those after it are not even imported."""
         if self.forced is None and (scores := plain_scores(value)):
             return scores
         scores = {}
@@ -250,7 +252,7 @@ class _TranscriptReader:
         return replace(framed, sha256=hashlib.sha256(framed.source()).hexdigest())
 
     def _session(self, first: Record, dialect: Dialect) -> Transcript:
-        """The session that begins here. Nothing holds its records but the transcript."""
+        """The session that begins with this record. Only the transcript keeps its records in memory."""
         session = _Session(dialect, first)
         while record := self._next():
             if session.ends_before(record) or self._is_foreign(record, session):
@@ -260,9 +262,7 @@ class _TranscriptReader:
         return session.transcript()
 
     def _is_foreign(self, record: Record, session: _Session) -> bool:
-        """Whether a record is a row, or carries no information to the session's dialect and begins a session of
-        another.
-        """
+        """Whether a record does not belong to the session: it is a row, or begins a session of another dialect."""
         dialect = session.dialect
         is_row = dialect.array_path(record.value) is not None
         if not isinstance(record.value, (dict, list)) or (dialect.score(record.value) and not is_row):
@@ -275,7 +275,10 @@ class _TranscriptReader:
         return self._surest(chain((record,), self._ahead()), _LEAST_FOREIGN_SCORE) not in (dialect, None)
 
     def _session_dialect(self, first: Record) -> Dialect | None:
-        """The dialect of the session that begins here; None: that of a plug-in is taken from now on, for rows too."""
+        """The dialect of the session that begins here; None if a plug-in's dialect is used from now on, also for rows.
+
+        Raises UnknownShape if no dialect knows it.
+        """
         found = self._surest(chain((first,), self._ahead())) or self.last
         if found is None and self.forced is None:
             self.forced = registry.plugin_dialect(first.value)
@@ -286,15 +289,16 @@ class _TranscriptReader:
         return found
 
     def _ahead(self) -> Iterator[Record]:
-        """The records after the one at hand, which stay to be read."""
+        """The records after the current one, which are still to be read."""
         missing = _LOOKED_AT_RECORDS - 1 - len(self.coming)
         self.coming.extend(islice(self.lines, max(missing, 0)))
         return islice(tuple(self.coming), _LOOKED_AT_RECORDS - 1)
 
     def _surest(self, records: Iterable[Record], least_score: int = 1) -> Dialect | None:
-        """The dialect with a mark in any of these records, else the best one, if it knows half of the objects.
+        """The dialect that is certain of any of these records, else the best one if it knows half of the objects.
 
-        A mark after records that only another dialect knows is of the next session.
+        A certain record after records that only another dialect knows belongs to the next session. None if no dialect
+        is good enough.
         """
         totals: Counter[str] = Counter()
         known: Counter[str] = Counter()
@@ -318,7 +322,7 @@ def _certain(scores: Mapping[str, int]) -> str:
 
 
 class _Session:
-    """Lines that are one conversation."""
+    """Collects the records of one session."""
 
     def __init__(self, dialect: Dialect, first: Record) -> None:
         self.dialect = dialect
@@ -360,20 +364,20 @@ class _Session:
         return not _parent_id(record.value) and self._is_begun()
 
     def has_parent_of(self, value: Any) -> bool:
-        """Whether a record links to one of this session: so do those that are damaged."""
+        """Whether a record names one of this session as its parent, as damaged records may still do."""
         parent = _parent_id(value)
         values = (record.value for record in reversed(self.records) if parent and isinstance(record.value, dict))
         return any(parent in (value.get("uuid"), value.get("id")) for value in values)
 
     def _is_begun(self) -> bool:
-        """Whether a message came. Several first lines in a row are one beginning (a forked session, a prompt)."""
+        """Whether a message was read. Several first lines in a row are one beginning (a forked session, a prompt)."""
         return any(message.role not in (Role.META, Role.SYSTEM) for message in self.dialect.read(self.records))
 
     def _key_of(self, value: Any) -> str:
         return self.session_key(value) if self.session_key else ""
 
     def transcript(self) -> Transcript:
-        """What was collected."""
+        """The collected records as a transcript."""
         records = tuple(self.records)
         digest = hashlib.sha256()
         for record in records:

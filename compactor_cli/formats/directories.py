@@ -1,4 +1,4 @@
-"""Where an agent worked: the directory that a transcript names, and how it is taken off the paths in its texts."""
+"""The directory in which an agent worked, and how its prefix is removed from the paths in texts."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from compactor_cli.model.transcript import Record, Transcript
 
 
 class Directories(NamedTuple):
-    """Where the agent worked.
+    """Where the agent worked."""
 
-    ``other``: the directory outside of the session's first one in which the work is done: another work tree that most
-    of its calls name, or to which the session moved and stayed; empty where there is none. ``working``: that, else the
-    one which the transcript's bookkeeping or its first messages name, as `_for_shells`; else empty. ``strip``: takes
-    the prefix of the working directory off every path in a text, and that of the same tree in the home of somebody
-    else who went on with the session. ``root``: writes all of its paths in a text as `_for_shells`.
-    """
-
+    # ``other``, else the directory that the transcript's bookkeeping or its first messages name, written as
+    # `_for_shells` does; empty if none is named.
     working: str
+    # A directory outside of the session's first one in which the work is done: another work tree that most calls name,
+    # or to which the session moved and stayed; empty if there is none.
     other: str
+    # Removes the prefix of the working directory from every path in a text, and that of the same tree in the home of
+    # another user who continued the session.
     strip: Callable[[str], str]
-    root: Callable[[str], str]
+    root: Callable[[str], str]  # writes all paths of the working directory in a text as `_for_shells` does
 
 
 def directories_of(transcript: Transcript) -> Directories:
-    """Where the agent worked. Where no record names a directory all are looked at: it is asked once for all uses."""
+    """Find where the agent worked. Callers keep the result, since it may take a look at all records."""
     named = next(_named_directories(transcript.records), "")
     first = named or _shown_directory(transcript)
     last = next(_named_directories(reversed(transcript.records))) if named else first
@@ -84,13 +83,14 @@ def _home(directory: str) -> tuple[str, ...]:
 _HOMES = frozenset(("Users", "home"))
 
 
+# Calls must name a directory at least this often to decide where the work is done.
 _MIN_NAMED = 8
-# A session has moved to where it wrote one in this many of its records, and the last.
+# A session has moved to the directory of its last record if it wrote at least one in this many records there.
 _STAYED = 10
 
 
 def _shown_directory(transcript: Transcript) -> str:
-    """The directory that one of the first messages tells the model; empty where none does."""
+    """The directory that one of the first messages names to the model; empty if none does."""
     own = (i for i, record in enumerate(transcript.records) if not is_demonstration(record.value))
     texts = (transcript.messages[i].text for i in islice(own, _DIRECTORY_MESSAGES))
     for text in texts:
@@ -102,9 +102,9 @@ def _shown_directory(transcript: Transcript) -> str:
 
 
 def path_stripper(directory: str) -> Callable[[str], str]:
-    """A function that takes the working directory's prefix off every path in a text.
+    """A function that removes the prefix of the working directory from every path in a text.
 
-    A line of which two words would become the same stays: `rsync a/ /data/app/a/` copies from one to the other.
+    A line in which two words would become equal stays as it is: `rsync a/ /data/app/a/` copies from one to the other.
     """
     if len(directory) < 3:
         return lambda text: text
@@ -123,11 +123,10 @@ def path_stripper(directory: str) -> Callable[[str], str]:
 
 
 def _drive_stripper(directory: str, prefix: str = "") -> Callable[[str], str]:
-    """As `path_stripper`, for a directory on a drive; what is below it is written with `/`, itself as `_for_shells`.
+    """As `path_stripper`, for a directory on a drive, which ``prefix`` replaces.
 
-    ``prefix`` takes the place of the directory.
-
-    Tools write either slash, also two of them, and the drive in either case, as `D:` or as shells do: `/d`, `/mnt/d`.
+    Paths below the directory are written with `/`, the directory itself as by `_for_shells`. Tools write one or two
+    slashes of either kind, and the drive in upper or lower case, as `D:` or as shells do: `/d`, `/mnt/d`.
     """
     drive, *names = re.split(r"[\\/]+", directory)
     root = rf"(?:{drive}|(?:/mnt|/cygdrive)?/{drive[0]})"
@@ -153,13 +152,13 @@ def _for_shells(directory: str) -> str:
 
 
 DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
-# Codex, opencode and Copilot CLI say it deeper.
+# Objects in which Codex, opencode and Copilot CLI have these keys.
 _DEEPER = (("payload",), ("info", "path"), ("data", "context"))
 _DIRECTORY_SIGNS = frozenset((*DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))
 
 
 def named_directory(value: Any) -> str:
-    """The directory in which a record says that it was written; empty where it does not."""
+    """The working directory that a record names; empty if it names none."""
     if not isinstance(value, Mapping) or _DIRECTORY_SIGNS.isdisjoint(value):
         return ""
     deeper = (at(value, place) for place in _DEEPER)
@@ -173,7 +172,7 @@ def is_absolute(path: str) -> bool:
     return path.startswith("/") or path[1:3] in (":\\", ":/")
 
 
-# Messages from the first on that may say where the agent works.
+# How many of the first messages are searched for the directory.
 _DIRECTORY_MESSAGES = 8
 # How clients tell the model where it is: Codex, Claude Code (both spellings), Gemini and Qwen, pi, Cline and Roo,
 # SWE-agent.

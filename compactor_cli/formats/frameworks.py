@@ -6,11 +6,12 @@ again in the provider's own shape in the content and in ``additional_kwargs``: i
 
 Inspect samples: ``messages`` of a sample, alone in a file or among the ``samples`` of a log. Long texts may stand in
 the sample's ``attachments``; they are read where they are referred to. Tools that ran at the provider's are one block
-with arguments and result. Events repeat the messages: what leaves these leaves the events and the attachments as well.
+with arguments and result. Events repeat the messages, so a text that is removed from these is also removed from the
+events and the attachments.
 
-Letta agent files (``.af``): ``messages`` of an agent, alone or among the ``agents`` of a file. What the model is shown
-are the messages in context (``in_context_message_indices``, ``in_context_message_ids``); the list is brought in line
-with the messages that stay. Files from before are OpenAI messages next to the state.
+Letta agent files (``.af``): ``messages`` of an agent, alone or among the ``agents`` of a file. The model is shown the
+messages in context (``in_context_message_indices``, ``in_context_message_ids``); these lists are adapted to the
+messages that stay. In older files, OpenAI messages stand next to the state.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _CHAT_ROLES = {"user": Role.USER, "human": Role.USER, "system": Role.SYSTEM}
 _LANGCHAIN_OWN_KEYS = frozenset({"additional_kwargs", "response_metadata", "usage_metadata", "invalid_tool_calls"})
 _CALL_KINDS = frozenset({"tool_use", "tool_call", "function_call"})
 _CALL_LISTS = ("tool_calls", "invalid_tool_calls")
-# How LangChain's own summarisation marks its message.
+# The mark and the openings of summaries by LangChain itself.
 _SUMMARY_MARK = {"lc_source": "summarization"}
 _SUMMARY_OPENINGS = ("Here is a summary of the conversation to date:", "A condensed summary follows:")
 _HOLDERS = ("values", "channel_values", "state", "input", "inputs", "outputs")
@@ -69,7 +70,7 @@ class LangChain(RecordDialect):
         return 3 if _inner_place(value) or not _LANGCHAIN_OWN_KEYS.isdisjoint(value) else 2
 
     def message(self, value: Any) -> Message:
-        """What a message says; one that only brings results is a tool's."""
+        """Read one message. A user's message that only brings results becomes a tool's."""
         kind = _kind_of(value)
         if not kind:
             return Message(role=Role.META)
@@ -86,7 +87,7 @@ class LangChain(RecordDialect):
         return Message(role=role, parts=found, summary=summary)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages serialised as the file's own, the summary marked as LangChain marks its own."""
+        """Messages serialised like the file's own, the summary with LangChain's own mark."""
         values = [record.value for record in transcript.records if _kind_of(record.value)]
         written = []
         for item in insertions:
@@ -107,7 +108,7 @@ class LangChain(RecordDialect):
         return dumped(transcript, written)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """A state: plain messages, their calls in ``tool_calls``."""
+        """A state with plain messages, their calls in ``tool_calls``."""
         lines: list[dict[str, Any]] = []
         for message in conversation.messages:
             for result in message.results:
@@ -148,7 +149,7 @@ def _of_class(name: str) -> str:
 
 
 def _inner_place(value: Any) -> JsonPath:
-    """Where the message's own keys stand: after ``kwargs`` or ``data``, or in the value itself."""
+    """The path of the message's own keys: ``kwargs``, ``data``, or the value itself."""
     if not isinstance(value, dict):
         return ()
     if value.get("lc") is not None:
@@ -189,12 +190,12 @@ def _langchain_block(block: Any) -> LocatedPart:
 
 
 def _langchain_calls(inner: Mapping[str, Any], place: JsonPath) -> list[LocatedPart]:
-    """The calls in LangChain's own lists, else as the provider wrote them."""
+    """The calls in LangChain's own lists with the places of their copies; if there are none, those of the provider."""
     raw: JsonPath = ("additional_kwargs", "tool_calls")
     own = [piece for key in _CALL_LISTS for piece in _listed_calls(inner, place, (key,))]
     if not own:
         return [piece for _, piece in _listed_calls(inner, place, raw)]
-    # In the list, in the content, and as the provider wrote them.
+    # Copies stand in the content and, as the provider wrote them, in ``additional_kwargs``.
     copies = [copy for where in (("content",), raw) for copy in _listed_calls(inner, place, where)]
     found = []
     for call_id, piece in own:
@@ -222,7 +223,7 @@ LANGCHAIN = LangChain(_langchain_pieces)
 
 _ATTACHED = "attachment://"
 _REFERENCE = re.compile(rb"attachment://([0-9a-f]+)")
-# What Inspect's own summaries stand between.
+# The tags around Inspect's own summaries.
 _OPENING, _CLOSING = "<previous_summary>", "</previous_summary>"
 
 
@@ -245,7 +246,7 @@ class InspectAI(RecordDialect):
         return ("messages",) if is_sample else None
 
     def score(self, value: Any) -> int:
-        """3 for a sample; 2 for a message that says where it is from or which function it is of."""
+        """3 for a sample; 2 for a message with a ``source``, or with the ``function`` of a result."""
         if not _is_inspect_message(value):
             return 3 if self.array_path(value) is not None else 0
         is_result = value["role"] == "tool" and isinstance(value.get("function"), str)
@@ -266,7 +267,7 @@ class InspectAI(RecordDialect):
         return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with ids where the file has them, the summary marked as Inspect marks its own."""
+        """Messages, with ids if the file has them, the summary with Inspect's own mark."""
         values = [record.value for record in transcript.records if _is_inspect_message(record.value)]
         messages = []
         for item in insertions:
@@ -277,7 +278,7 @@ class InspectAI(RecordDialect):
         return dumped(transcript, messages)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """Events and attachments without what left the messages, attachments that nobody refers to any more empty."""
+        """Remove from events and attachments what was removed from the messages, and empty unused attachments."""
         row = source.row if isinstance(source.row, dict) else {}
         gone = gone_lines(source, composed)
         unused = _attachments(source) - _attachments(composed)
@@ -310,7 +311,7 @@ def _inspect_pieces(value: Any, row: Any = None) -> list[LocatedPart]:
         error, words = value.get("error"), _inspect_text(content, row) if isinstance(content, str) else content
         place: JsonPath = ("content",)
         if not words and isinstance(at(error, ("message",)), str):
-            # Of an error without a content, the model is shown what the error says.
+            # For an error without a content, the model is shown the error's message.
             words, place = value["error"]["message"], ("error", "message")
         call_id, name = value.get("tool_call_id"), value.get("function")
         return [located.result(words, place, call_id=call_id, name=name, is_error=bool(error))]
@@ -337,7 +338,7 @@ def _inspect_pieces(value: Any, row: Any = None) -> list[LocatedPart]:
 
 
 def _inspect_text(text: str, row: Any) -> str:
-    """The text, or what it refers to."""
+    """The text, or the attachment to which it refers."""
     found = at(row, ("attachments", text.removeprefix(_ATTACHED))) if text.startswith(_ATTACHED) else None
     return found if isinstance(found, str) else text
 
@@ -352,7 +353,7 @@ _KEPT_NULL = ("tool_call_id", "name")
 _EMPTY_LISTS = ("tool_calls", "tool_returns")
 _COPIED = ("created_at", "updated_at", "date", "group_id", "model", "agent_id", "type")
 _WRITTEN_KEYS = frozenset({"role", "content", "id", *_KEPT_NULL, *_EMPTY_LISTS, *_COPIED})
-# How Letta's own summary begins, within the JSON that such messages hold.
+# The opening of Letta's own summaries, within the JSON of such messages.
 _NATIVE = "The following is a summary of the previous"
 
 
@@ -394,7 +395,7 @@ class Letta(RecordDialect):
         return located.first_string(names)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with all keys of their neighbours: the importer wants them."""
+        """Messages with all keys of their neighbours, which the importer requires."""
         values = objects(transcript.records)
         near: Mapping[str, Any] = next((values[i] for i in cut.near if values[i]), {})
         has_blocks, messages = isinstance(near.get("content"), list), []
@@ -407,7 +408,7 @@ class Letta(RecordDialect):
         return dumped(transcript, messages)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """The list of messages in context with the new ones in it and the removed ones out of it."""
+        """Adapt the lists of messages in context, and their total, to the new and the removed messages."""
         if not isinstance(source.row, dict):
             return composed
         shown = _in_context(source.records, source.row)
@@ -423,7 +424,7 @@ class Letta(RecordDialect):
 
 
 def _in_context(records: Sequence[Record], row: Any) -> frozenset[int]:
-    """The indices of the messages that the model is shown; all of them where nothing says."""
+    """The indices of the messages that the model is shown; all if the row has no list of them."""
     every = frozenset(range(len(records)))
     indices, ids = at(row, (_INDICES,)), at(row, (_IDS,))
     if isinstance(indices, list) and indices:

@@ -7,9 +7,9 @@ name their speaker in ``type``.
 
 Sessions are ``~/.gemini/tmp/<project>/chats/session-*.jsonl``, and ``.json`` documents before that. A log is replayed:
 a line with the ``id`` of an earlier one is its newer version; ``{"$set": {"messages": [...]}}`` replaces the whole list
-(the client writes it after a compression, and at each resume, repeating everything); ``{"$rewindTo": id}`` takes back
-that message and all after it. A call and its result are in one record; the record with the response that follows it is
-a repetition, as are the repeated lists: neither is kept. Observed with Gemini CLI 0.61.
+(the client writes it after a compression, and, repeating everything, at each resume); ``{"$rewindTo": id}`` takes back
+that message and all after it. A call and its result are in one record. The record with the response after it only
+repeats it, and so do the repeated lists: neither is kept. Observed with Gemini CLI 0.61.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class GeminiContents(RecordDialect):
         return (2 if _is_entry(value) else 3) if is_content(value) else 0
 
     def message(self, value: Any) -> Message:
-        """What a content says; one that only brings results is a tool's."""
+        """Read one content. A user's content that only brings results becomes a tool's."""
         if not is_content(value):
             return Message(role=Role.META)
         found = parts_of(pieces(value))
@@ -78,7 +78,7 @@ class GeminiContents(RecordDialect):
         return super().model((), row).removeprefix("models/")
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Contents of one text part, their keys in the file's order; the API wants user and model to take turns."""
+        """Contents of one text part, their keys in the file's order; user and model alternate, as the API requires."""
         like = transcript.records[0].value if transcript.records else {}
         speaker, names = "type" if _is_entry(like) else "role", {Role.ASSISTANT: "model"}
         placed = alternating(transcript, cut, insertions)
@@ -86,7 +86,7 @@ class GeminiContents(RecordDialect):
         return dumped(transcript, (located.like_keys(content, like) for content in contents))
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """A request: ``systemInstruction`` and ``tools`` next to the contents, contents of one side as one."""
+        """A request: ``systemInstruction`` and ``tools`` next to the contents; a run of one side is one content."""
         system, others = without_system(conversation)
         row = conversation.row()
         if system:
@@ -118,7 +118,7 @@ def _written(part: Part) -> dict[str, Any]:
 
 
 def is_content(value: Any) -> bool:
-    """Whether this is a content: parts of the API, and a role that may be missing."""
+    """Whether this is a content of the API (its role may be missing), or an entry of an early log."""
     if _is_entry(value):
         return True
     if not isinstance(value, dict) or not isinstance(value.get("parts"), list) or "content" in value:
@@ -130,7 +130,7 @@ def is_content(value: Any) -> bool:
 
 
 def _is_entry(value: Any) -> bool:
-    """Whether this is an entry of an early log: a text or parts, and its speaker as a type."""
+    """Whether this is an entry of an early log: a text or parts, with the speaker in ``type``."""
     if not isinstance(value, dict) or {"role", "content", "message", "id"} & value.keys():
         return False
     result_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
@@ -147,14 +147,14 @@ def pieces(value: Any) -> list[LocatedPart]:
 
 
 def block_pieces(blocks: Sequence[Any], *place: str | int) -> list[LocatedPart]:
-    """What these blocks of the API say, which stand at this place."""
+    """The parts of these blocks, which stand at this place."""
     asked, answered = ([_key(block, keys) for block in blocks] for keys in (_CODE, _CODE_RESULTS))
     has_code_pairs = asked.count("") == answered.count("")
     return [_piece(block, (*place, i), has_code_pairs) for i, block in enumerate(blocks)]
 
 
 def _key(block: Any, keys: Sequence[str]) -> str:
-    """Which of these keys the block has an object at."""
+    """The first of these keys at which the block has an object; empty if there is none."""
     return next((key for key in keys if isinstance(block, dict) and isinstance(block.get(key), dict)), "")
 
 
@@ -176,7 +176,7 @@ def _piece(block: Any, place: tuple[str | int, ...], has_code_pairs: bool) -> Lo
         piece = located.result(response, there, call_id=answer.get("id"), name=_name(answer), is_error=failed)
         return piece if isinstance(response, (dict, str, list)) else LocatedPart(piece.part)
     if key := _key(block, (*_CODE, *_CODE_RESULTS)):
-        # Code that ran at the provider's, and what it gave; one without the other is reported as text.
+        # Code that ran at the provider's, and its result. If their numbers differ, both are read as text.
         inner, inner_key = block[key], "output" if key in _CODE_RESULTS else "code"
         text = string(inner.get(inner_key))
         places = ((*place, key, inner_key),) if isinstance(inner.get(inner_key), str) else ()
@@ -198,22 +198,25 @@ CONTENTS = GeminiContents(pieces)
 
 
 _TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
-# Texts that the client writes into user messages by itself, and does not read back.
+# Openings of texts that the client itself writes into user messages, and does not read back.
 _CONTEXTS = ("<session_context>", "<hook_context>")
 
 
 class Replay:
-    """The log of one session: ``sent`` are the records that hold messages of the final list, ``own[i]`` the
-    messages that the ``$set`` at ``i`` holds and no line next to it, ``repeated`` the records that others say as
-    well: older versions, and tool results that their calls hold."""
+    """The log of one session, replayed.
+
+    ``sent`` are the records that hold messages of the final list; ``own[i]`` the messages of the ``$set`` at ``i`` that
+    no line holds; ``repeated`` the records whose content another record holds: older versions, and tool results that
+    are also in their calls; ``answered`` the ids of calls to which a record after them has the result.
+    """
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.own: dict[int, tuple[Value, ...]] = {}
-        # By the ids of messages: the last record that holds each, and those in the list so far.
+        # By the ids of messages: the last record that holds each, and the same for the messages in the list so far.
         holders: dict[str, int] = {}
         in_list: dict[str, int] = {}
-        # A message without an id is like no other.
+        # A message without an id gets one, since it is not a version of another.
         keys = {i: string(value.get("id")) or f"#{i}" for i, value in enumerate(values) if _is_message(value)}
         # The ids of calls that hold their results.
         calls = (call for i in keys for call in listed(values[i].get("toolCalls")) if isinstance(call, dict))
@@ -246,7 +249,7 @@ def _new_messages(value: Value) -> list[Value] | None:
 
 
 def _is_context(message: Value) -> bool:
-    """Whether the client wrote this about surroundings: it writes it anew whenever it starts."""
+    """Whether the client wrote this message to describe the surroundings, as it does whenever it starts."""
     content = message.get("content")
     first = content[0] if isinstance(content, list) and content else content
     text = first.get("text") if isinstance(first, dict) else first
@@ -294,24 +297,24 @@ class GeminiCli(SessionDialect):
         return string(value.get("sessionId")) if _is_header(value) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what was replaced or taken back is ``superseded``, what others say as well META."""
+        """One message per record; replaced and taken-back ones are ``superseded``, repetitions are META."""
         replay = Replay(objects(records))
         return tuple(_cli_message(replay, i, value) for i, value in enumerate(replay.values))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with ids and times of their own."""
+        """Messages with new ids, and with the time of the last record before the tail."""
         values = objects(transcript.records)
         before = [i for i in range(cut.tail_start(len(values))) if values[i].get("timestamp")]
         timestamp = string(values[before[-1]].get("timestamp")) if before else ""
         return dumped(transcript, _new(transcript, insertions, [timestamp] * len(insertions)))
 
-    # The boundary is the whole list.
+    # The boundary holds the whole list, head included.
     appends_head = True
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A ``$set`` of the whole list: head, insertions and tail."""
+        """A ``$set`` with the whole list: head, insertions and tail."""
         values = located.parsed(transcript)
         newest = located.newest_time(values)
         times = [located.later(newest, n) for n in range(1, len(insertions) + 1)]
@@ -323,7 +326,7 @@ class GeminiCli(SessionDialect):
         return dumped(transcript, (line,))
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """Lists that repeat messages, lines that take messages back, and what these lines did away with."""
+        """Lists that repeat messages, lines that take messages back, and the messages that these lines removed."""
         replay, found = Replay(objects(records)), set()
         for i, value in enumerate(replay.values):
             is_gone = i not in replay.sent
@@ -335,7 +338,7 @@ class GeminiCli(SessionDialect):
         return frozenset(found)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """What the client ignores, or sends in another's place."""
+        """Rewinds to a missing message, and a missing header, without which the client does not find the session."""
         ids = {string(value.get("id")) for value in values}
         for i, value in enumerate(values):
             if "$rewindTo" in value and value["$rewindTo"] not in ids:
@@ -345,7 +348,7 @@ class GeminiCli(SessionDialect):
             yield 0, "no line names session and project: the client does not find the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """The header, and messages whose calls hold their results."""
+        """A header, and messages whose calls hold their results."""
         times = conversation.times()
         start, end = (times[0], times[-1]) if times else ("", "")
         names = {"sessionId": conversation.key("session"), "projectHash": "0" * 64}
@@ -378,7 +381,7 @@ def _is_header(value: Any) -> bool:
 
 def _cli_message(replay: Replay, i: int, value: Value) -> Message:
     if i in replay.own:
-        # A list with messages that stand nowhere else: never kept, since it also repeats those that do.
+        # A list with messages that stand nowhere else. It is never kept, since it also repeats other messages.
         found = tuple(part for message in replay.own[i] for part in parts_of(_cli_pieces(message)))
         summary = summary_among("gemini", found)
         return Message(role=Role.USER, parts=found, summary=summary, superseded=i not in replay.sent)
@@ -389,11 +392,12 @@ def _cli_message(replay: Replay, i: int, value: Value) -> Message:
     if value["type"] == "user":
         role = role_of(Role.USER, found)
         if value.get("displayContent") is not None:
-            # What was typed, of which the client made a prompt by a command's template; no text: its own prompt.
+            # The prompt was made from a command's template, and this is what the user typed. Without a text, the client
+            # itself wrote the prompt.
             own = text_of(parts_of(_cli_pieces({"content": value["displayContent"]})))
     else:
         role = Role.ASSISTANT
-        # A result without a text stands for a missing one, which a record after it may hold.
+        # A result without a text stands for a missing one; drop it if a later record has the result.
         found = tuple(p for p in found if not isinstance(p, ToolResult) or p.text or p.id not in replay.answered)
     is_gone = i not in replay.sent
     by_client = summary_of(role, found)
@@ -420,7 +424,7 @@ def _cli_pieces(value: Any) -> list[LocatedPart]:
             if isinstance(part, ToolResult)
         ]
         found += answers[:1] or [LocatedPart(ToolResult(id=key, text="", name=name, is_error=is_error))]
-    # Results that are not there last: leaving them out must not change the numbers of the others.
+    # Missing results come last, so that dropping them does not change the numbers of other parts.
     return sorted(found, key=lambda piece: isinstance(piece.part, ToolResult) and not piece.places)
 
 

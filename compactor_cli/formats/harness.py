@@ -1,8 +1,8 @@
-"""The person's own words: what a message in the user's name holds besides what a client or a harness wrote there.
+"""The person's own words in a message of the user, without the texts of a client or a harness.
 
 Agents put much into messages of the role ``user`` that nobody typed: reminders, the state of the editor, the output
-of commands, notices about a call that failed. What each client writes is data, in ``harness.toml``. `user_text` takes
-it off; a dialect that can tell from the record itself who speaks says so in ``Message.own_words``.
+of commands, notices about a call that failed. What each client writes is data, in ``harness.toml``. `user_text` removes
+it. A dialect whose records themselves separate the two gives the person's words in ``Message.own_words``.
 """
 
 from __future__ import annotations
@@ -22,38 +22,25 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Harness:
-    """What one client writes into messages of the user.
+    """What one client writes into messages of the user. Elements may have attributes."""
 
-    ``blocks``: elements that are the client's with all that is in them, with or without attributes.
-    ``wrappers``: elements whose tags are the client's and whose content is the person's.
-    ``quotes``: elements of that kind outside which the person says no word.
-    ``command``: the elements with the name and the arguments of a command that the person typed.
-    ``openings``: beginnings of texts (or regular expressions for them) that are the client's as a whole.
-    ``heads``: a beginning of a text, and the mark after which the person speaks in it.
-    ``tails``: marks from which on the client speaks.
-    ``notices``: sentences of the client's wherever they stand.
-    ``commands``: commands to the client itself, which ask nothing of the model.
-    ``envelope``: of a text that is a JSON object with a ``type``: the one that holds words, and the key with them.
-    ``refusals``: how the result of a call begins that the person turned down.
-    ``own_blocks``, ``own_openings``: the same, but too common to be looked for in the files of other clients.
-    """
-
-    blocks: tuple[str, ...] = ()
-    wrappers: tuple[str, ...] = ()
-    quotes: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    openings: tuple[str, ...] = ()
-    heads: tuple[tuple[str, str], ...] = ()
-    tails: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()  # elements that the client wrote, with their content
+    wrappers: tuple[str, ...] = ()  # elements whose tags the client wrote around the person's words
+    quotes: tuple[str, ...] = ()  # wrappers outside of which the text is the client's alone
+    command: tuple[str, ...] = ()  # the elements with the name and the arguments of a command that the person typed
+    openings: tuple[str, ...] = ()  # regular expressions for beginnings of texts that are the client's as a whole
+    heads: tuple[tuple[str, str], ...] = ()  # a beginning of a text, and the mark after which the person's words follow
+    tails: tuple[str, ...] = ()  # marks after which the rest of a text is the client's
+    notices: tuple[str, ...] = ()  # sentences of the client, wherever they stand
+    commands: tuple[str, ...] = ()  # commands to the client itself, which ask nothing of the model
+    # For texts that are JSON objects with a ``type``: the type that holds the person's words, and the key with them.
     envelope: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
-    own_blocks: tuple[str, ...] = ()
-    own_openings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()  # beginnings of results of calls that the person refused
+    own_blocks: tuple[str, ...] = ()  # as ``blocks``, but too common to be looked for in the files of other clients
+    own_openings: tuple[str, ...] = ()  # as ``openings``, but too common as well
 
     def words(self, text: str) -> str:
-        """What is left of a text once the client's part of it is taken off."""
+        """The text without what the client wrote in it; may be empty."""
         if self.envelope and text.lstrip()[:1] == "{":
             value, (kind, key) = json_value(text), self.envelope
             if isinstance(value, dict) and isinstance(value.get("type"), str) and "time" in value:
@@ -104,7 +91,7 @@ class Harness:
         if self._begun_block and self._begun_block.match(text):
             return ""
         if self.command and f"<{self.command[0]}>" in text:
-            # A command that was typed, as it was typed, before what else the text says; of one to the client, nothing.
+            # The typed command, before the rest of the text. A command to the client itself is left out.
             found: list[str] = []
             for tag in self.command:
                 if element := re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL):
@@ -118,12 +105,12 @@ class Harness:
         return text
 
 
-# pi puts a skill's text in the place of the command that asked for it.
+# pi replaces the command that asks for a skill by the skill's text.
 _SKILL = re.compile(r"\A\s*<skill name=\"([^\"\n]+)\" location=[^>\n]*>.*?</skill>\s*", re.DOTALL)
 
 
 def _elements(tags: tuple[str, ...], before: str = "") -> re.Pattern[str] | None:
-    """Elements of these names, attributes allowed; ``inner`` is what is in them."""
+    """A pattern for elements of these names, with or without attributes; its group ``inner`` is their content."""
     names = "|".join(map(re.escape, tags))
     pattern = rf"{before}<(?P<tag>{names})(?:\s[^<>]*)?>(?P<inner>.*?)</(?P=tag)>"
     return re.compile(pattern, re.DOTALL) if tags else None
@@ -131,7 +118,7 @@ def _elements(tags: tuple[str, ...], before: str = "") -> re.Pattern[str] | None
 
 @cache
 def harnesses() -> Mapping[str, Harness]:
-    """What each client writes, by the names of the dialects of its files."""
+    """The `Harness` of each client, by the dialects of its files."""
     found: dict[str, Harness] = {}
     for table in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["client"]:
         names = table.pop("formats")
@@ -140,24 +127,24 @@ def harnesses() -> Mapping[str, Harness]:
     return found
 
 
-# Of what a client writes, what is looked for in its own files only.
+# Fields that are looked for only in a client's own files.
 _OWN_FIELDS = ("own_blocks", "own_openings")
-# What stands around a person's reason to turn a call down.
+# The text around a person's reason for refusing a call; group 1 is the reason.
 _REASON = re.compile(
     r"(?:the user said:\n|reason for the rejection: |<feedback>\s*|User feedback: |following feedback: "
     r"|\"feedback\":\s*\")"
     r"(.*?)\s*(?:\n\nNote: |</feedback>|\"\}\Z|\Z)",
     re.DOTALL,
 )
-# What a client writes in the name of a person who chose no answer to a question but would discuss it.
+# What a client writes if the person chose no answer to a question but wants to discuss it.
 _WANTS_TO_CLARIFY = "The user wants to clarify these questions."
 
 
 def user_text(message: Message) -> str:
-    """The person's own words in a message, without what a client or a harness wrote around them; else empty.
+    """The person's own words in a message, without what a client or a harness wrote around them.
 
-    Empty too for every message that is not the user's, and for a summary. A slash command is its name and its
-    arguments. The texts of a message are on lines of their own, the same text once.
+    Empty if there are none, for a summary, and for every message that is not the user's. A slash command is given as
+    its name and its arguments. The texts of a message are on separate lines, equal texts only once.
     """
     if message.role is not Role.USER or message.summary is not None:
         return ""
@@ -169,7 +156,7 @@ def user_text(message: Message) -> str:
 
 
 def refusal(result: ToolResult) -> str | None:
-    """What the user wrote when turning down the call that this answers: empty if nothing; None: it was not refused."""
+    """The user's words when refusing the call with this result: empty if there are none; None if it was not refused."""
     if not result.text.lstrip().startswith(_speaker("").refusals):
         return None
     found = _REASON.search(result.text)
@@ -177,7 +164,7 @@ def refusal(result: ToolResult) -> str | None:
 
 
 def with_client(messages: Sequence[Message], name: str) -> tuple[Message, ...]:
-    """The messages of the user with the name of the dialect they were read by, where its client writes into them."""
+    """The messages, those of the user with ``client`` set to this dialect if its client writes into them."""
     if name not in harnesses():
         return tuple(messages)
     return tuple(
@@ -188,7 +175,7 @@ def with_client(messages: Sequence[Message], name: str) -> tuple[Message, ...]:
 
 @cache
 def _speaker(client: str) -> Harness:
-    """Of a client that is not known, or may be any, all that any of them writes."""
+    """The harness of a client. For an unknown client it is that of all clients together, without `_OWN_FIELDS`."""
     if client in harnesses():
         return harnesses()[client]
     merged: dict[str, Any] = {}

@@ -32,14 +32,15 @@ _STEP_EVENTS = ("content.part", "tool.call", "step.end")
 
 
 class Folded:
-    """The client's own folding of a session's events. A step that was interrupted stays open until the next one
-    begins; it leaves nothing if it wrote nothing, and its calls without results are answered by the client. What is
-    written while calls run comes after their results.
+    """Folds a session's events into the history that the client sends, as the client does.
 
-    ``history`` has for each of its messages the first record. A message that no record holds is there under another
-    record: the result of a call that was broken off under its step, what the client writes next to a summary of
-    its own under the compaction. ``step_of``: the first record of the step that a record is of; ``compactions``: the
-    records that replaced something; ``empty``: the first records of steps that came to nothing.
+    An interrupted step stays open until the next one begins. It leaves no message if it wrote nothing, and the client
+    itself answers its calls without results. Messages that are appended while calls run come after their results.
+
+    ``history`` has the first record of each message. A message without a record of its own stands under another one:
+    the result of an interrupted call under its step, a note that the client adds to its own summary under the
+    compaction. ``step_of`` maps each record of a step to the step's first record. ``compactions`` are the records that
+    replaced messages. ``empty`` are the first records of steps that left no message.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
@@ -114,7 +115,7 @@ def _event_of(value: Value) -> Value:
 
 
 def _compacted_count(value: Value) -> int | None:
-    """How many messages a compaction replaces. None: the client ignores this record."""
+    """The number of messages that a compaction replaces; None if the client ignores the record."""
     counts = (value.get("compactedCount"), value.get("count"))
     count = next((count for count in counts if isinstance(count, int)), None)
     has_summary = isinstance(value.get("summary"), (str, dict)) or isinstance(value.get("contextSummary"), str)
@@ -129,8 +130,11 @@ def _is_users(value: Value) -> bool:
 
 
 def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int]:
-    """What the compaction at ``i`` puts in place of messages: the summary; where it is the client's own also messages
-    of the user before it, with a note where some are left out, and a note to go on after it."""
+    """The records in place of the messages that the compaction at ``i`` replaces.
+
+    That is the summary, ``i``. The client's own compactions also keep messages of the user before it, with a note if
+    some are left out, and add a note to go on after it; the notes stand as ``i`` too.
+    """
     compaction = values[i]
     count, first = compaction.get("keptUserMessageCount"), compaction.get("keptHeadUserMessageCount")
     if not isinstance(count, int):
@@ -142,7 +146,7 @@ def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int
 
 
 def _undone(values: Sequence[Value], history: list[int], count: Any) -> list[int]:
-    """Without the user's last messages and all after them; never further back than a compaction."""
+    """The history without the user's last ``count`` messages and all after them. A compaction is never undone."""
     left = count if isinstance(count, int) else 0
     for n in reversed(range(len(history))):
         if left <= 0 or values[history[n]].get("type") == COMPACTION:
@@ -157,7 +161,7 @@ _FAMILIES = frozenset(
     "agent config context full_compaction goal llm micro_compaction permission plan_mode plugin profile prompt runtime"
     " token_counting tools turn usage".split()
 )
-# Messages of the user that the client wrote.
+# Origins of messages in the user's name that the client wrote.
 _CLIENT_ORIGINS = frozenset({"injection", "system_trigger", "hook", "notification"})
 
 
@@ -169,7 +173,7 @@ class KimiWire(SessionDialect):
     holds = SESSION | Capabilities.SYSTEM | Capabilities.SUMMARIES | Capabilities.TOOLS
 
     def record_score(self, value: Any) -> int:
-        """3 for the first line and for events of the client's families with their time."""
+        """3 for the first line of a log, and for events of the client's families that have a time."""
         family, dot, _ = string(value.get("type")).partition(".")
         is_event = bool(dot) and family in _FAMILIES and isinstance(value.get("time"), int)
         return 3 if self.starts(value) or is_event else 0
@@ -179,7 +183,7 @@ class KimiWire(SessionDialect):
         return isinstance(value, dict) and value.get("type") == "metadata" and "protocol_version" in value
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per event; what was compacted, undone or cleared is ``superseded``."""
+        """One message per event; those that were compacted, undone or cleared are ``superseded``."""
         values = objects(records)
         folded = Folded(values)
         sent = frozenset(folded.history)
@@ -191,7 +195,7 @@ class KimiWire(SessionDialect):
         return first_string(value.get("model") for value in requests)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages; the client takes the summary for one of its own, and replaces it at its next compaction."""
+        """Messages. The summary is marked as the client's own, so that its next compaction replaces it."""
         values = objects(transcript.records)
         stop = cut.tail_start(len(values))
         time = next((time for value in reversed(values[:stop]) if isinstance(time := value.get("time"), int)), 0)
@@ -204,19 +208,21 @@ class KimiWire(SessionDialect):
             events.append({"type": APPEND, **_agent(values), "message": message, "time": time})
         return dumped(transcript, events)
 
-    # A compaction replaces from the start.
+    # A compaction replaces messages from the start of the history on.
     appends_head = False
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """``context.apply_compaction`` of all messages before the tail, and a new base for the client's counters. An
-        acknowledgement is left out: it would stand after the tail."""
+        """``context.apply_compaction`` of all messages before the tail, and a new base for the client's counters.
+
+        An acknowledgement is left out, since it would stand after the tail.
+        """
         values = objects(transcript.records)
         tail = set(cut.after)
         history = Folded(values).history
         count = next((n for n, i in enumerate(history) if i in tail), len(history))
-        # As the client last measured it.
+        # The size that the client measured last.
         measures = (value for value in reversed(values) if str(value.get("type")).startswith("token_counting"))
         before = next((size for value in measures if isinstance(size := value.get("tokens"), int)), 0)
         sizes = {"tokensBefore": before, "tokensAfter": size_tokens}
@@ -230,14 +236,13 @@ class KimiWire(SessionDialect):
         return dumped(transcript, stamped)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """What the client ignores, or sends in another's place."""
+        """The compactions that the client ignores, and why."""
         for i, value in enumerate(values):
             if value.get("type") == COMPACTION and _compacted_count(value) is None:
                 yield i, "this compaction is ignored: it lacks a summary or a number of messages"
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """Counters, which count messages that are gone; copies of messages for display; prompts of messages that
-        do not stay."""
+        """Counters (which count removed messages), copies of messages for display, and prompts of removed messages."""
         values = objects(records)
         kept = set(staying)
         found = set()
@@ -337,26 +342,26 @@ class KimiCli(SessionDialect):
         return _role(value) == "_system_prompt" or (_role(value) == "_checkpoint" and value.get("id") == 0)
 
     def message(self, value: Any) -> Message:
-        """What a line says; the client's own lines except for the system prompt are META."""
+        """Read one line. The client's own lines, except for the system prompt, are META."""
         if _role(value) == "_system_prompt":
             return Message(role=Role.SYSTEM, parts=(Text(text=string(value.get("content"))),))
         return chat.read(value)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages of text blocks; the summary after the words that the client opens it with."""
+        """Messages of text blocks; the summary follows the opening of the client's own summaries."""
         return dumped(transcript, map(_written, insertions))
 
     def counted_tokens(self, value: Value) -> int:
-        """That of ``_usage``."""
+        """The count in a ``_usage`` line; 0 for other lines."""
         size = value.get("token_count") if value.get("role") == "_usage" else None
         return size if isinstance(size, int) else 0
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """``_usage`` of another size."""
+        """The ``_usage`` line with ``size_tokens`` as its count."""
         return dump({**parse(record.raw), "token_count": size_tokens}, record.raw)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """The system prompt, a checkpoint, and the messages."""
+        """The lines of a new context: the system prompt, a checkpoint, and the messages."""
         system, others = without_system(conversation)
         head = [{"role": "_system_prompt", "content": system}] if system else []
         lines: list[dict[str, Any]] = [*head, {"role": "_checkpoint", "id": 0}]
@@ -366,7 +371,6 @@ class KimiCli(SessionDialect):
                 continue
             for line in openai_lines(message):
                 if line["role"] == "assistant":
-                    # Thinking as a block.
                     thought = thinking_of(message)
                     thinking = [{"type": "think", "think": thought}] if thought else []
                     words = [{"type": "text", "text": message.text}] if message.text else []

@@ -1,11 +1,11 @@
-"""What dialects share: parts and where in a record their texts stand, and what session files have in common.
+"""What dialects share: parts with the places of their texts in a record, and helpers for session files.
 
-A dialect gives the parts of a record together with their places: reading and shortening both follow from that.
+A dialect gives the parts of a record together with their places; reading and shortening both follow from that.
 Blocks of a content are read here: those of the Anthropic Messages API, with the text blocks of its relatives
 (``input_text``, ``output_text``). Every block is one part, so that the number of a part is the number of its block.
 
-Sessions: records that link to their parents, times, boundaries that repeat records; observed with the clients
-themselves, the formats' documentation lists the runs.
+For sessions: records that link to their parents, times, boundaries that repeat records. All of this was observed with
+the clients themselves; the formats' documentation lists the runs.
 """
 
 from __future__ import annotations
@@ -36,17 +36,15 @@ from compactor_cli.model.transcript import (
 
 
 class LocatedPart(NamedTuple):
-    """A part, and the places of its text in the record: none if it cannot be shortened, several if there are copies.
-
-    ``write(old, text)``: the new value of a place, from the old one and the new text; default: `written`.
-    """
+    """A part, and the places of its text in the record."""
 
     part: Part
-    places: tuple[JsonPath, ...] = ()
+    places: tuple[JsonPath, ...] = ()  # none: it cannot be shortened; several: the text has copies
+    # The new value of a place, from the old value and the new text; None: `written` does it.
     write: Callable[[Any, str], Any] | None = None
 
     def below(self, *place: str | int) -> LocatedPart:
-        """The part of a value that itself stands at this place."""
+        """The same part, with its places below this one."""
         part, places, write = self
         return LocatedPart(part, tuple([place + inner for inner in places]), write) if places else self
 
@@ -57,12 +55,12 @@ def text(words: Any, *places: JsonPath) -> LocatedPart:
 
 
 def media(kind: str, value: Any) -> LocatedPart:
-    """What is not text (an image, a file), as large as the strings in it. It cannot be shortened."""
+    """A `Media` part (an image, a file), as large as the strings in the value. It cannot be shortened."""
     return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value)))
 
 
 def thinking(words: Any) -> LocatedPart:
-    """What the model thought. It has no place: a text that was changed loses its signature."""
+    """The model's thinking. It has no place, since a changed text would lose its signature."""
     return LocatedPart(Thinking(text=string(words)))
 
 
@@ -81,15 +79,12 @@ def any_call(value: Any, *place: str | int) -> LocatedPart:
 
 
 class RecordDialect:
-    """The defaults of dialects that give the parts of a record with their places; shortening follows from these.
+    """The defaults of dialects that give the parts of a record with their places; shortening follows from these."""
 
-    ``paths``: where a row holds its messages; ``models``, ``row_models``: where a record, and a row, name the model.
-    """
-
-    paths: tuple[JsonPath, ...] = ()
-    models: tuple[JsonPath, ...] = ()
-    row_models: tuple[JsonPath, ...] = ()
-    row_score = 2
+    paths: tuple[JsonPath, ...] = ()  # of the messages in a row
+    models: tuple[JsonPath, ...] = ()  # of the model's name in a record
+    row_models: tuple[JsonPath, ...] = ()  # of the model's name in a row
+    row_score = 2  # the score of a row
 
     def __init__(self, pieces_of: Callable[[Any], Sequence[LocatedPart]] = lambda value: ()) -> None:
         self._pieces_of = pieces_of
@@ -99,11 +94,11 @@ class RecordDialect:
         return 0
 
     def starts(self, value: Any) -> bool:
-        """Never: no record says that it is the first."""
+        """False by default: no record is marked as the first."""
         return False
 
     def message(self, value: Any) -> Message:
-        """The message of one record, whatever surrounds it."""
+        """The message of one record, independent of the records around it; META by default."""
         return Message(role=Role.META)
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -111,7 +106,7 @@ class RecordDialect:
         return tuple([self.message(record.value) for record in records])
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """The first of ``paths`` at which an array begins with a record, or a bare array that does."""
+        """The first of ``paths`` at which an array begins with a record; the empty path for a bare array that does."""
         return array_path(value, self.paths, self._leads) if self.paths else None
 
     def _leads(self, elements: Any) -> bool:
@@ -119,13 +114,13 @@ class RecordDialect:
         return first is not None and self.record_score(first) > 0
 
     def score(self, value: Any) -> int:
-        """That of a record; ``row_score`` for a row with an array of them; 0 for what is not an object."""
+        """`record_score` of a record; ``row_score`` for a row with an array of records; 0 if it is not an object."""
         if not isinstance(value, dict):
             return 0
         return self.record_score(value) or (self.row_score if self.paths and self.array_path(value) is not None else 0)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the newest record names, else the row."""
+        """The model that the newest record names, else that of the row; empty if there is none."""
         inside = (at(record.value, path) for record in reversed(records) for path in self.models)
         return first_string(chain(inside, (at(row, path) for path in self.row_models)))
 
@@ -135,7 +130,7 @@ class RecordDialect:
 
 
 def first_string(values: Iterable[Any]) -> str:
-    """The first of these that is a string and not empty; empty where none is."""
+    """The first of these that is a string and not empty; an empty string if there is none."""
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
@@ -145,9 +140,9 @@ def parts_of(pieces: Iterable[LocatedPart]) -> tuple[Part, ...]:
 
 
 def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any], Sequence[LocatedPart]]) -> bytes:
-    """The record with the texts of these parts replaced wherever they stand; arguments keep their type.
+    """The record with the texts of these parts replaced at all their places; arguments keep their type.
 
-    Parts without a place stay as they are, also those that stand for missing results.
+    Parts without a place stay as they are, as do those that stand for missing results.
     """
     value = parse(record.raw)
     pieces = pieces_of(value)
@@ -162,7 +157,7 @@ def shorten(record: Record, texts: Mapping[int, str], pieces_of: Callable[[Any],
 
 
 def written(part: Part, old: Any, new: str) -> Any:
-    """The text of a part, of the type that stood in its place."""
+    """The new text of a part, as a value of the type that the old one at its place has."""
     if isinstance(part, ToolCall):
         return contents.arguments_like(old, new)
     if not isinstance(part, ToolResult):
@@ -189,7 +184,7 @@ def at(value: Any, place: JsonPath, missing: Any = None) -> Any:
 
 
 def replaced(value: Any, place: JsonPath, new: Any) -> Any:
-    """The value with something else at this place; what is around it must exist."""
+    """A copy of the value with ``new`` at this place, whose containers must exist."""
     if not place:
         return new
     inner = new if len(place) == 1 else replaced(value[place[0]], place[1:], new)
@@ -204,7 +199,7 @@ _BULKY_KEYS = ("data", "encrypted_content", "image_url", "url", "base64", "file_
 
 
 def block(value: Any) -> LocatedPart:
-    """The part that a block is; what is not known is its text, or `Media` of its own kind as large as it is."""
+    """The part of a block. A block of unknown type is its text if it has one, else `Media` of its own kind and size."""
     if isinstance(value, str):
         return text(value, ())
     if not isinstance(value, dict):
@@ -238,14 +233,14 @@ def content(value: Any, *place: str | int, read: Callable[[Any], LocatedPart] = 
 
 
 def content_parts(value: Any) -> tuple[Part, ...]:
-    """The parts of a content without their places: the fast way, for most are only read."""
+    """The parts of a content without their places, which is faster; most contents are only read."""
     if isinstance(value, list):
         return tuple([block(each).part for each in value])
     return parts_of(content(value))
 
 
 def result(value: Any, place: JsonPath, *, call_id: Any, name: Any = "", is_error: bool = False) -> LocatedPart:
-    """A tool's answer that stands at ``place``: a string, blocks, or an object (of one text, that text)."""
+    """A tool's answer at ``place``: a string, blocks, or an object. An object with a single text is that text."""
     only = value.get(_only_key(value)) if isinstance(value, dict) else None
     words = only if isinstance(only, str) else result_text(value)
     count = 0 if isinstance(value, str) else contents.media_count(value)
@@ -261,23 +256,23 @@ def like_keys(message: Mapping[str, Any], like: Any) -> dict[str, Any]:
 
 
 def array_path(value: Any, paths: Iterable[JsonPath], leads: Callable[[Any], bool]) -> JsonPath | None:
-    """The first of these paths at which ``leads`` knows an array; of a bare array, the empty path."""
+    """The first of these paths at which ``leads`` accepts the array; the empty path for a bare array; else None."""
     if isinstance(value, list):
         return () if leads(value) else None
     for path in paths if isinstance(value, dict) else ():
-        # Asked of every record: most have not even the first key of a path.
+        # A quick check first: this runs for every record, and most lack even the first key of a path.
         if (not path or path[0] in value) and (found := at(value, path)) is not None and leads(found):
             return path
     return None
 
 
 def any_block(value: Any) -> LocatedPart:
-    """The part that a block is, whosever it is; also those that `block` does not know.
+    """The part of a block of any API or framework, also of those that `block` does not know.
 
-    These are Bedrock's untyped ones, Kimi's ``think``, results of tools that run at the provider's, and blocks of
-    frameworks, by the types ``ModelMessage`` of the AI SDK (versions 4 and 5), ``ChatMessage.to_dict`` of Haystack 2,
-    the rows of LLaMA-Factory's ``v1`` data sets and the sessions of goose 1. What an API checks as a whole (encrypted
-    search results) is a result without a text: it is paired with its call, and nothing can be shortened in it.
+    These are Bedrock's untyped blocks, Kimi's ``think``, results of tools that run at the provider's, and the blocks of
+    ``ModelMessage`` of the AI SDK (versions 4 and 5), of ``ChatMessage.to_dict`` of Haystack 2, of rows of
+    LLaMA-Factory's ``v1`` data sets and of sessions of goose 1. Content that an API verifies as a whole (encrypted
+    search results) becomes a result without a text, which is paired with its call but cannot be shortened.
     """
     return (_other_block(value) if isinstance(value, dict) else None) or block(value)
 
@@ -317,7 +312,7 @@ def _other_block(value: Mapping[str, Any]) -> LocatedPart | None:
     return None
 
 
-# Where goose has an answer, best first.
+# The places of an answer in goose, best first.
 _GOOSE_ANSWERS: tuple[JsonPath, ...] = (
     ("toolResult", "value", "content"),
     ("toolResult", "value"),
@@ -326,7 +321,7 @@ _GOOSE_ANSWERS: tuple[JsonPath, ...] = (
 
 
 def _goose(value: Mapping[str, Any], kind: str) -> LocatedPart:
-    """A call or an answer, which goose wraps in whether it could be made: ``{"status", "value" or "error"}``."""
+    """A call or an answer of goose, which wraps both in an object with a status: ``{"status", "value"|"error"}``."""
     if kind == "toolRequest":
         called = at(value, ("toolCall", "value"))
         asked = read_call({**(called if isinstance(called, dict) else {}), "id": value.get("id")})
@@ -344,7 +339,7 @@ _OPAQUE_SIZES = ("image", "document", "video", "guardContent", "cachePoint")
 
 
 def _untyped(value: Mapping[str, Any]) -> LocatedPart | None:
-    """A block of Haystack or of the Bedrock Converse API, known by its only key."""
+    """A block of Haystack or of the Bedrock Converse API, recognised by its only key; None for others."""
     asked, answer = value.get("tool_call"), value.get("tool_call_result")
     if isinstance(asked, dict):
         return call(asked, "arguments", "tool_call", name_key="tool_name")
@@ -376,9 +371,10 @@ EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 class ParentTree:
-    """Records that name their parent by its id. ``index`` has the record of each id, the last of several.
+    """Records that name their parent by its id.
 
-    ``keys``: where a record has its id and its parent's.
+    ``index`` has the position of the record with each id, the last if there are several. ``keys`` are the keys of a
+    record's own id and its parent's.
     """
 
     keys = ("uuid", "parentUuid")
@@ -389,19 +385,19 @@ class ParentTree:
         self.index = {own: i for i in range(len(values)) if (own := self.id(i))}
 
     def id(self, i: int | None) -> str:
-        """The id of a record; empty where it has none, and for no record."""
+        """The id of a record; empty if it has none, and for None."""
         return "" if i is None else string(self.values[i].get(self.keys[0]))
 
     def parent_id(self, i: int | None) -> str:
-        """The id that a record names as its parent's; empty for a root, and for no record."""
+        """The id that a record names as its parent's; empty for a root, and for None."""
         return "" if i is None else string(self.values[i].get(self.keys[1]))
 
     def parent(self, i: int) -> int | None:
-        """The record that this one links to; None for a root and where it is missing."""
+        """The parent of a record; None for a root, and if the parent is missing."""
         return self.index.get(self.parent_id(i))
 
     def ancestors(self, i: int | None) -> Iterator[int]:
-        """The record itself, then what it links to, up to a root, a missing parent or a circle."""
+        """The record itself, then its ancestors, up to a root, a missing parent or a cycle. Nothing for None."""
         seen: set[int] = set()
         while i is not None and i not in seen:
             seen.add(i)
@@ -409,12 +405,16 @@ class ParentTree:
             i = self.parent(i)
 
     def breaks_off(self, i: int) -> int | None:
-        """The oldest ancestor of a record if it names a parent that is not there."""
+        """The oldest ancestor of a record if it names a parent, which is then missing; else None."""
         *_, oldest = self.ancestors(i)
         return oldest if self.parent_id(oldest) else None
 
     def holes(self, chain: Sequence[int], staying: Collection[int]) -> Iterator[tuple[str, str]]:
-        """The ids of removed records between staying ones of a chain (newest first), with the id above each."""
+        """The gaps in a chain (newest first) from which records were removed.
+
+        Yields for each gap the id of the removed record to which the staying record after it links, and the id of the
+        staying record before it.
+        """
         kept = [at for at, i in enumerate(chain) if i in staying]
         for below, above in pairwise(kept):
             if above > below + 1:
@@ -422,10 +422,10 @@ class ParentTree:
 
 
 class LinkedSite:
-    """Where insertions go among records that link to their parents.
+    """The place of insertions among records that link to their parents.
 
-    ``chain``: the tail's newest record and what it links to, up to the root, removed records among them. ``taken``: the
-    id of the removed record that the tail links to, which the last insertion takes over; empty where there is none.
+    ``chain`` is the tail's newest record with all its ancestors, removed records included. ``taken`` is the id of the
+    removed record to which the tail links, which the last insertion takes over; empty if there is none.
     """
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint, tree: ParentTree, newest: int | None) -> None:
@@ -437,15 +437,19 @@ class LinkedSite:
         top = next((i for i in reversed(self.chain) if i in self.after), None)
         parent = tree.parent_id(top)
         self.taken = "" if tree.index.get(parent, -1) in cut.kept else parent
-        # That of the last removed record: clients may take the newest record for the end of the chain.
+        # The time of the last removed record: clients may take the newest record for the end of the chain, so that a
+        # new one must not be later than the tail.
         self.timestamp = insertion_time(tree.values, cut)
 
     def later(self, milliseconds: int) -> str:
-        """The time these milliseconds after the newest of the session."""
+        """The newest time of the session plus these milliseconds."""
         return later(newest_time(self._links.values), milliseconds)
 
     def head_id(self, head: Sequence[int]) -> str:
-        """The id of the kept record above the removed ones, else of the last of these; empty without a head."""
+        """The id of the head's record to which the insertions link; empty without a head.
+
+        That is the nearest kept ancestor of the removed record to which the tail links, else the head's last record.
+        """
         if not head:
             return ""
         before, above = set(self.cut.before), self._links.ancestors(self._links.index.get(self.taken))
@@ -453,18 +457,18 @@ class LinkedSite:
 
 
 class SessionDialect(RecordDialect):
-    """What most dialects of session files answer."""
+    """Defaults for the dialects of session files."""
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """None: nothing that stays repeats messages elsewhere."""
+        """Empty by default: no record that stays repeats messages."""
         return frozenset()
 
     def counted_tokens(self, value: Value) -> int:
-        """The size of the conversation that this record has for the client; 0 for a record without a counter."""
+        """The size of the conversation in the counter of this record; 0 for a record without one."""
         return 0
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The last record with a counter."""
+        """The last record with a counter, and its value; empty if there is none."""
         for i in reversed(staying):
             value = records[i].value
             if isinstance(value, dict) and (size := self.counted_tokens(value)):
@@ -472,7 +476,7 @@ class SessionDialect(RecordDialect):
         return {}
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The record as it is: it has no counter."""
+        """The record unchanged: by default records have no counter."""
         return record.raw
 
 
@@ -487,7 +491,7 @@ def derived_uuid(seed: str, what: object) -> str:
 
 
 def derived_hex(seed: str, what: object, digits: int) -> str:
-    """As many hex digits for something new, the same in every run."""
+    """An id of this many hex digits for something new, the same in every run."""
     return hashlib.sha256(f"{seed} {what}".encode()).hexdigest()[:digits]
 
 
@@ -497,30 +501,30 @@ def derived_uuids(transcript: Transcript, insertions: Sequence[Insertion]) -> li
 
 
 def parsed(transcript: Transcript) -> list[Value]:
-    """The full values of the records, to be written again; an empty object in place of any other value."""
+    """The values of the records, parsed anew with all their keys; an empty object for one that is not an object."""
     return [parse(record.raw) if isinstance(record.value, dict) else {} for record in transcript.records]
 
 
 def covered(cut: InsertionPoint, count: int) -> list[int]:
-    """The removed records before the tail, the newest first; ``count``: of how many records."""
+    """The removed records before the tail, the last first; ``count`` is the number of all records."""
     before = set(cut.before)
     return [i for i in reversed(range(cut.tail_start(count))) if i not in before]
 
 
 def insertion_time(values: Sequence[Value], cut: InsertionPoint) -> str:
-    """The time of the last removed record before the tail that has one, else of a kept one near it."""
+    """The time of the last removed record before the tail that has one, else of a kept one near it, else `EPOCH`."""
     order = (*covered(cut, len(values)), *reversed(cut.before), *cut.after)
     return next(filter(None, (string(values[i].get("timestamp")) for i in order)), EPOCH)
 
 
 def usage_of(value: Value) -> Mapping[str, Any]:
-    """The ``usage`` of an answer; an empty one where there is none."""
+    """The ``usage`` of an answer; empty if it has none."""
     usage = at(value, ("message", "usage"))
     return usage if isinstance(usage, dict) else {}
 
 
 def time_near(transcript: Transcript, cut: InsertionPoint) -> str:
-    """The time of the last removed message that has one, else of a kept one; empty where none has."""
+    """The time of the last removed message that has one, else of a kept one; empty if none has."""
     kept = cut.kept
     removed = (i for i in reversed(range(len(transcript.records))) if i not in kept)
     times = (transcript.messages[i].timestamp for i in (*removed, *reversed(cut.before), *cut.after))
@@ -528,7 +532,7 @@ def time_near(transcript: Transcript, cut: InsertionPoint) -> str:
 
 
 def newest_time(values: Sequence[Value]) -> str:
-    """The latest time in a session; empty where it has none."""
+    """The latest time in a session; empty if it has none."""
     return max((string(value.get("timestamp")) for value in values), default="")
 
 
@@ -542,10 +546,10 @@ def later(timestamp: str, milliseconds: int) -> str:
 
 
 def matched(keys: Sequence[str], held: Sequence[tuple[int, str]]) -> tuple[int, ...]:
-    """For each item of a boundary, by its key, the record before it that says the same; -1 where none does.
+    """For each item of a boundary, the record before it with the same key; -1 if there is none.
 
-    What stands after the last item of the boundary's own is the tail and is looked for from the end, the rest
-    from the start: words like "Done." may come again and again. Each record is matched once.
+    ``held`` are the records with their keys. The items after the last one without a record are the tail and are matched
+    from the end, the others from the start, since words like "Done." may occur often. Each record is matched once.
     """
     places: dict[str, deque[int]] = {}
     for i, key in held:

@@ -1,15 +1,14 @@
 """OpenAI's: items of the Responses API, and ChatGPT's exports.
 
 Items stand in a request's ``input``, in a response's ``output``, or one a line. The same items are in Codex rollouts;
-older clients and other tools wrote them as ``tool_call`` and ``tool_result`` without ids. Tools that run at the
-provider's are call and answer in one item. A ``compaction`` item holds, encrypted, what came before it: it is never
-left out, and the summary stands after it. Reasoning is refused by the API without what followed it: the items of one
-answer stay together.
+older clients and other tools wrote them as ``tool_call`` and ``tool_result`` without ids. For a tool that runs at the
+provider's, call and answer are one item. A ``compaction`` item holds the items before it in encrypted form: it is never
+left out, and the summary stands after it. The API refuses reasoning without the items that followed it, so the items of
+one answer stay together.
 
 ChatGPT's exports (``conversations.json``): ``{"title", "mapping": {ID: node}, "current_node": ID}``. The nodes are
-members of an object, and link to each other by ``parent`` and ``children``: what is shown is the path from the current
-node to the root. A record is a member, ``"ID": {...}``. Nothing reads such a file back into ChatGPT; the links are kept
-whole anyway.
+members of an object and link to each other by ``parent`` and ``children``; the path from the current node to the root
+is shown. A record is a member, ``"ID": {...}``. ChatGPT cannot import such files, but the links are kept intact anyway.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ _ANSWERED = {
 }
 OPAQUE = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:?) (-?\d+)", re.MULTILINE)
-# Where an output begins with its exit code, it does so in its first lines.
+# The exit code of an output, if it states one, is within this many characters.
 _HEADER_CHARS = 400
 
-# What rollouts hold.
+# The types of items in rollouts.
 ITEM_TYPES = frozenset({"message", "reasoning", "agent_message", *_ROLLOUT_CALLS, *_ANSWERED_CALLS, *_RESULTS, *OPAQUE})
 _NOTES = frozenset({"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "additional_tools"})
 _SPOKEN = ITEM_TYPES | _CALLS.keys() | _CLIENT_RESULTS | _ANSWERED.keys()
@@ -73,19 +72,19 @@ _OWN_BLOCKS = frozenset({"input_text", "output_text", "input_image", "input_file
 
 
 def item_type(item: Value) -> str:
-    """The type, ``message`` for an item that only has a role; empty for anything else."""
+    """The type of an item; ``message`` for one that has only a role, empty for one without a type."""
     kind = string(item.get("type"))
     is_message = kind == "Message" or (not kind and string(item.get("role")) in _ROLES)
     return "message" if is_message else kind
 
 
 def is_opaque(item: Value) -> bool:
-    """Whether this is a summary by the provider, which nobody but the provider can read."""
+    """Whether this is the provider's own summary, which only the provider can read."""
     return item_type(item) in OPAQUE
 
 
 def is_context(item: Value) -> bool:
-    """Whether the client itself wrote this to tell the model about permissions and surroundings."""
+    """Whether the client itself wrote this message, to describe permissions and surroundings to the model."""
     if item_type(item) != "message":
         return False
     text = "".join(part.text for part in content_parts(item.get("content"))[:1] if isinstance(part, Text))
@@ -93,7 +92,7 @@ def is_context(item: Value) -> bool:
 
 
 def item_role(item: Value) -> Role:
-    """Who speaks; META for what no model is shown: references, and lists of tools."""
+    """The speaker of an item; META for items that are not shown to a model (references, lists of tools)."""
     kind = item_type(item)
     if kind == "message":
         return _ROLES.get(string(item.get("role")), Role.META)
@@ -105,7 +104,7 @@ def item_role(item: Value) -> Role:
 
 
 def item_pieces(item: Value) -> list[LocatedPart]:
-    """The parts of an item with the places of their texts; none for what no model is shown."""
+    """The parts of an item with the places of their texts; none for items that are not shown to a model."""
     kind = item_type(item)
     if kind in ("message", "agent_message"):
         key = "content" if item.get("content") is not None else "message"
@@ -158,7 +157,7 @@ def _call(item: Value, key: str) -> ToolCall:
 
 
 def _shortened_arguments(old: Any, text: str) -> Any:
-    """Of a custom tool, what it is called with may be any text."""
+    """The shortened arguments of a call. Those of a custom tool may be any text."""
     return text if isinstance(old, str) else contents.arguments_like(old, text)
 
 
@@ -179,7 +178,7 @@ def _result(item: Value, key: str) -> ToolResult:
 
 
 def _wrapped(output: Any) -> dict[str, Any] | None:
-    """The object in the output of older shells: ``"{\\"output\\":…,\\"metadata\\":{…}}"``."""
+    """The JSON object in the output of older shells, ``"{\\"output\\":…,\\"metadata\\":{…}}"``; None for others."""
     value = contents.json_value(output) if isinstance(output, str) and output.startswith("{") else None
     return value if isinstance(value, dict) and isinstance(value.get("output"), str) else None
 
@@ -192,7 +191,7 @@ def _shortened_output(output: Any, text: str) -> Any:
 
 
 def _client_result(item: Value) -> ToolResult:
-    """What a shell gave (``[{"stdout", "stderr", "outcome"}]``), a text or another output; of a screenshot no text."""
+    """The result in an item: of a shell (``[{"stdout", "stderr", "outcome"}]``), a text, or a screenshot (no text)."""
     output = item.get("output")
     entries = output if isinstance(output, list) and all(isinstance(entry, dict) for entry in output) else []
     shells = [entry for entry in entries if "stdout" in entry or "stderr" in entry]
@@ -210,10 +209,10 @@ def _shortened_client_output(output: Any, text: str) -> Any:
 
 
 def answers(items: Sequence[Any]) -> list[str]:
-    """One name for all items of an answer that holds reasoning, empty for others: an API refuses it without what
-    follows it.
+    """The group of each item: a common name for the items of an answer with reasoning, empty for all others.
 
-    An answer is a run of the assistant's items; other values, and items that no model is shown, are not part of it.
+    The API refuses reasoning without the items that follow it. An answer is a run of the assistant's items; other
+    values, and items that are not shown to a model, are not part of it and do not end it.
     """
     groups = [""] * len(items)
     run: list[int] = []
@@ -291,7 +290,7 @@ class OpenAIResponses(RecordDialect):
         return 2 if item_type(value) in _OWN_TYPES or not _OWN_BLOCKS.isdisjoint(kinds) else 1
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per item; those of one answer with reasoning in it are a group."""
+        """One message per item; the items of an answer with reasoning are a group."""
         items: list[Value] = [record.value if _is_item(record.value) else {} for record in records]
         messages = []
         for item, group in zip(items, answers(items), strict=True):
@@ -301,7 +300,7 @@ class OpenAIResponses(RecordDialect):
         return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The removed items that nobody but the provider can read, then messages in the file's own style."""
+        """The removed items that only the provider can read, then messages in the file's own style."""
         kept, records = cut.kept, transcript.records
         removed = (record for i, record in enumerate(records) if i not in kept and isinstance(record.value, dict))
         opaque = (record.raw for record in removed if is_opaque(record.value))
@@ -353,7 +352,7 @@ class ChatGPT(RecordDialect):
         return 3 if _is_node(value) or self.array_path(value) is not None else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per node; what is not on the path to the current node is ``superseded``."""
+        """One message per node; those that are not on the path to the current node are ``superseded``."""
         nodes = [record.value if _is_node(record.value) else {} for record in records]
         tree = ParentTree(nodes, ("id", "parent"))
         current = tree.index.get(string(at(row, ("current_node",))), next(reversed(tree.index.values()), None))
@@ -361,7 +360,7 @@ class ChatGPT(RecordDialect):
         return registry.pad_missing_results([_chatgpt_message(node, i not in path) for i, node in enumerate(nodes)])
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Nodes one after another; `settle` links them between what is left."""
+        """New nodes, linked to one another; `settle` links them to the nodes around them."""
         parent: str | None = None
         written: list[bytes] = []
         for number, item in enumerate(insertions):
@@ -392,7 +391,11 @@ class ChatGPT(RecordDialect):
         return _dumped_node(_node_id(node), node)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """The links between the nodes that are left: what linked to a removed one links to the node before the gap."""
+        """Repair the links between the nodes that are left.
+
+        The first new node links to the node before it, nodes after a gap to the last new one, or without new nodes to
+        their nearest ancestor that is left. ``current_node`` is moved to the last node if its node is gone.
+        """
         old = {_node_id(record.value): record.value for record in source.records if _is_node(record.value)}
         nodes = [record.value if _is_node(record.value) else {} for record in composed.records]
         new = [_node_id(node) for node in nodes if _node_id(node) not in old]
@@ -460,7 +463,7 @@ def _node_parts(message: Mapping[str, Any], role: Role) -> list[Part]:
 def _node_parents(
     nodes: Sequence[Mapping[str, Any]], old: Mapping[str, Mapping[str, Any]], new: Sequence[str]
 ) -> dict[str, str | None]:
-    """The parent of each node that is left, in their order."""
+    """The new parent of each node that is left (None for a root), in the order of the nodes."""
     left = {_node_id(node) for node in nodes if node}
     parents: dict[str, str | None] = {}
     before: str | None = None

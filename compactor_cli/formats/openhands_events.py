@@ -1,13 +1,13 @@
-"""OpenHands events, of before the software-agent SDK and of the SDK.
+"""OpenHands events, in the older shape and in that of the software-agent SDK.
 
-Before: actions and observations, tied by ``cause``; an array of events (a trajectory), the ``history`` of an
-evaluation's row, in old rows ``[action, observation]`` pairs. In rows of the resolver of 2024 events are flat, without
-numbers, times and speakers: their order is what ties them. What a condensation says was forgotten is not shown any
-more; a summary is written as such a condensation.
+Older shape: actions and observations, linked by ``cause``, in an array of events (a trajectory) or in the ``history``
+of an evaluation's row, where old rows have ``[action, observation]`` pairs. In rows of the resolver of 2024 events are
+flat, without numbers, times and speakers, and are linked by their order. A condensation names the events that are no
+longer shown; a summary is written as a condensation.
 
-SDK: one object each, known by its ``kind``; an array, one event a line, or a file per event. Calls and results share
-``tool_call_id``; calls of one answer share ``llm_response_id``. A ``Condensation`` names the events that are not
-shown any more and the summary in their place; a summary is written as one.
+SDK: each event is an object with a ``kind``, in an array, one a line, or one a file. Calls and results share
+``tool_call_id``; calls of one answer share ``llm_response_id``. A ``Condensation`` names the events that are no longer
+shown and has the summary in their place; a summary is written as one.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, at,
 from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.model.transcript import Message, Record, Role, ToolCall, Transcript
 
-# Actions and observations of the client itself: no model is shown them.
+# Actions and observations of the client itself, which are not shown to a model.
 _ACTIONS_IGNORED = frozenset({"change_agent_state", "null", "recall", "pause", "resume", "stop", "add_task", "loop"})
 _OBSERVATIONS_IGNORED = frozenset({"agent_state_changed", "null", "recall", "condense", "user_rejected_pending"})
-# Arguments that are about the call, and not of it.
+# Keys among the arguments that describe the call and are not part of it.
 _IGNORED_ARGUMENTS = frozenset(
     {"thought", "hidden", "blocking", "confirmation_state", "kernel_init_code", "keep_prompt", "wait_for_response"}
     | {"translated_ipython_code", "impl_source", "security_risk", "is_static", "include_extra", "cwd"}
 )
 
 
-# Of an event whose arguments stand in it itself: what an action has with its name, and an observation with its content.
+# Keys by which a flat action is recognised (its arguments stand in the event itself).
 _FLAT_KEYS = frozenset({"thought", "wait_for_response", "is_confirmed", "action_risk", "images_urls"})
-# What no other program has next to an action.
+# Those of them that no other program has next to an action.
 _FLAT_OWN = _FLAT_KEYS - {"thought"}
+# Keys by which a flat observation is recognised, and keys of flat events that are not arguments.
 _FLAT_SEEN = frozenset({"command", "command_id", "exit_code", "code", "path", "url", "outputs", "success"})
 _FLAT_MARKS = frozenset({"action", "action_risk", "is_confirmed", "content", "outputs"})
 
@@ -59,7 +60,7 @@ def _text(holder: Mapping[str, Any], place: JsonPath, key: str) -> list[LocatedP
 
 
 def _call(event: Value, place: JsonPath) -> LocatedPart:
-    """The call as the model wrote it, where the event holds that; else by the action's own arguments."""
+    """The call as the model wrote it, if the event holds that; else with the arguments of the action."""
     metadata = event.get("tool_call_metadata")
     call_id = string(at(metadata, ("tool_call_id",)))
     name = string(at(metadata, ("function_name",))) or string(event["action"])
@@ -75,19 +76,19 @@ def _call(event: Value, place: JsonPath) -> LocatedPart:
 
 
 def _own_id(number: Any) -> str:
-    """An id for a call without one: the number of its event, which the observation names as its cause."""
+    """An id for a call without one, from the number of its event, which the observation names as its cause."""
     return f"event-{number}" if isinstance(number, int) else ""
 
 
 def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
-    """What the user or the agent wrote and the call it made, or a tool's answer."""
+    """The parts of an event: the words and the call of an action, or a tool's answer; none for bookkeeping."""
     if _role(event) is Role.META:
         return []
     if not _is_action(event):
         metadata, cause = event.get("tool_call_metadata"), event.get("cause")
         is_flat = "extras" not in event
         if not isinstance(cause, int) and not isinstance(metadata, dict) and not is_flat:
-            # An error that answers no call.
+            # An error that is not the answer to a call.
             return _text(event, place, "content")
         call_id, name = string(at(metadata, ("tool_call_id",))) or _own_id(cause), at(metadata, ("function_name",))
         code = at(event, ("extras", "metadata", "exit_code"))
@@ -120,24 +121,24 @@ class OpenHands(RecordDialect):
     row_models = (("metadata", "llm_config", "model"), ("metadata", "model_name"))
 
     def record_score(self, value: Any) -> int:
-        """3 for an event, or a pair of them; 2 for an action that is flat, if it has a key of its own."""
+        """3 for an event or a pair of events; 2 for a flat action with a key that only this program writes."""
         if isinstance(value, dict) and _is_flat(value):
             return 2 * ("action" in value and not _FLAT_OWN.isdisjoint(value))
         return 3 if _is_event(value) or _is_pair(value) else 0
 
     def score(self, value: Any) -> int:
-        """That of a row too; 3 for a pair, which is an array."""
+        """As inherited, and 3 for a pair, which is an array."""
         return 3 if _is_pair(value) else super().score(value)
 
     def _leads(self, elements: Any) -> bool:
         return self.record_score(next((one for one in listed(elements) if isinstance(one, (dict, list))), None)) > 0
 
     def starts(self, value: Any) -> bool:
-        """Whether it is the event with number 0."""
+        """Whether this is the event with number 0."""
         return _is_event(value) and not _is_flat(value) and value.get("id") == 0 and type(value["id"]) is int
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what a condensation left out is ``superseded``."""
+        """One message per record; those that a condensation names as forgotten are ``superseded``."""
         gone: set[int] = set()
         for event in (event for record in records for event in _events(record.value)):
             args = event.get("args")
@@ -146,13 +147,16 @@ class OpenHands(RecordDialect):
             gone.update(number for number in listed(args.get("forgotten_event_ids")) if isinstance(number, int))
             start, stop = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
             if isinstance(start, int) and isinstance(stop, int):
-                # Except for its own.
+                # The condensation's own number may lie in the range, but it is not forgotten.
                 own = event.get("id")
                 gone.update(number for number in range(start, min(stop, start + 1_000_000) + 1) if number != own)
         return tuple(_message(record.value, gone) for record in records)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A condensation in place of the removed events; other messages as messages. Numbers are those removed."""
+        """A condensation in place of the removed events, and messages, with the numbers of removed events.
+
+        Flat events and pairs have no condensations: there the summary is a message too.
+        """
         values, kept, count = [record.value for record in transcript.records], cut.kept, len(insertions)
         events = [(i, event) for i, value in enumerate(values) for event in _events(value)]
         known = [(i, event["id"]) for i, event in events if isinstance(event.get("id"), int)]
@@ -165,7 +169,6 @@ class OpenHands(RecordDialect):
         written: list[Any] = []
         for item, number in zip(insertions, numbers, strict=True):
             if item.is_summary and not has_pairs and not is_flat:
-                # What forgets the removed events and puts the summary in their place.
                 forgotten = removed[count:]
                 args: dict[str, Any] = {"forgotten_event_ids": forgotten}
                 if forgotten and forgotten == list(range(forgotten[0], forgotten[-1] + 1)):
@@ -232,7 +235,7 @@ def _role(event: Value) -> Role:
     if kind in _ACTIONS_IGNORED:
         return Role.META
     if "args" not in event:
-        # Nobody is named: an agent that says something waits for what the user says to it.
+        # A flat event names no speaker, but a message of the agent waits for the user's response.
         return Role.USER if kind == "message" and event.get("wait_for_response") is not True else Role.ASSISTANT
     return Role.USER if event.get("source") == "user" else Role.ASSISTANT
 
@@ -250,7 +253,7 @@ def pieces(value: Any) -> list[LocatedPart]:
 OPENHANDS = OpenHands(pieces)
 
 
-# Who speaks in each kind of event; a message says it itself.
+# The speaker of each kind of event. A MessageEvent names its own.
 _KIND_ROLES = {
     kind: role
     for role, kinds in (
@@ -279,18 +282,18 @@ class OpenHandsV1(RecordDialect):
         return 3 if _kind(value) else 0
 
     def starts(self, value: Any) -> bool:
-        """Whether it is the system prompt that a conversation begins with."""
+        """Whether this is the system prompt with which a conversation begins."""
         return _kind(value) == "SystemPromptEvent"
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per event; what a condensation left out is ``superseded``."""
+        """One message per event; those that a condensation names as forgotten are ``superseded``."""
         values = [record.value for record in records]
         named = (at(value, ("forgotten_event_ids",)) for value in values if _kind(value) == "Condensation")
         gone = {key for keys in named for key in listed(keys) if isinstance(key, str)}
         return tuple(_v1_message(value, gone) for value in values)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A condensation in place of the removed events; other messages as messages."""
+        """A condensation with the summary in place of the removed events; other insertions are messages."""
         kept = cut.kept
         values = [record.value for record in transcript.records]
         removed = [value for i, value in enumerate(values) if i not in kept and _kind(value)]
@@ -358,7 +361,7 @@ def _v1_pieces(value: Any) -> list[LocatedPart]:
 
 
 def _thoughts(holder: Any) -> list[LocatedPart]:
-    """Reasoning next to the words; as blocks where the provider signs them."""
+    """The reasoning next to the words: blocks if the provider signed them, else a text, else nothing."""
     blocks = at(holder, ("thinking_blocks",))
     if isinstance(blocks, list) and blocks:
         return [LocatedPart(located.block(block).part) for block in blocks]

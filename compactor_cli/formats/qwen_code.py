@@ -1,9 +1,10 @@
 """Qwen Code sessions: ``~/.qwen/projects/<folder>/chats/<session>.jsonl``, one record a line.
 
 Messages are contents of the Gemini API (``{"role", "parts"}``). Records of all kinds link to each other by
-``parentUuid``; sent is the chain from the last record to its root. A ``chat_compression`` on it replaces all before
-it by its ``compressedHistory``. Kept records keep their bytes, so what links to removed records is caught by new
-ones that take over their uuids: the last message for the tail, bridges for the rest. Observed with Qwen Code 0.24.
+``parentUuid``; the client sends the chain from the last record to its root. A ``chat_compression`` on it replaces all
+before it by its ``compressedHistory``. Kept records keep their bytes, so their links to removed records are served by
+new records with the uuids of these: the last inserted message for the tail, bridges for the rest. Observed with Qwen
+Code 0.24.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ _MESSAGE_TYPES = ("user", "assistant", "tool_result")
 
 
 class Chain(ParentTree):
-    """The records of one session. ``sent`` are those on the chain, ``boundary`` the last compression on it (-1 if
-    there is none), ``copies`` what of its history stands in records before it, by the number in the history."""
+    """The records of one session.
+
+    ``sent`` are those on the chain, ``boundary`` is the last compression on it (-1 if there is none). ``copies`` maps
+    positions in its history to the earlier records that hold the same message.
+    """
 
     def __init__(self, values: Sequence[Value]) -> None:
         super().__init__(values)
         with_id = [i for i in range(len(values)) if self.id(i)]
         if with_id and self.breaks_off(with_id[-1]) is None:
-            # Pieces of one record have one uuid.
+            # Compared by uuid, since the pieces of one record share it.
             path = {self.id(i) for i in self.ancestors(with_id[-1])}
             with_id = [i for i in with_id if self.id(i) in path]
         # All records if the chain breaks off at a missing parent: it is then not known what the client shows.
@@ -46,7 +50,7 @@ class Chain(ParentTree):
             self.copies = {number: i for number, i in enumerate(found) if i >= 0}
 
     def superseded(self) -> frozenset[int]:
-        """What is next to the chain, and on it what the last compression replaced and does not repeat."""
+        """The messages off the chain, and those on it that the last compression replaced and does not repeat."""
         conversation = {i for i, value in enumerate(self.values) if is_of_conversation(value) or _is_compression(value)}
         before = {i for i in self.sent if i < self.boundary} - set(self.copies.values())
         return frozenset((conversation - set(self.sent)) | (conversation & before))
@@ -63,7 +67,7 @@ def _is_compression(value: Value) -> bool:
 
 
 def history(value: Value) -> tuple[Value, ...]:
-    """The contents of a compression."""
+    """The messages in the history of a compression; empty for other records."""
     contents = listed(at(value, ("systemPayload", "compressedHistory")))
     return tuple(item for item in contents if isinstance(item, dict))
 
@@ -76,7 +80,7 @@ _COPIED = ("sessionId", "cwd", "version", "gitBranch")
 
 
 class _QwenSite(LinkedSite):
-    """Where the insertion goes: the uuids and the envelope around it."""
+    """The place of an insertion: the uuids to which it links, and the envelope of the records around it."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.tree = tree = Chain(located.parsed(transcript))
@@ -84,17 +88,17 @@ class _QwenSite(LinkedSite):
         super().__init__(transcript, cut, tree, next((i for i in reversed(tree.sent) if i in after), None))
 
     def envelope(self) -> dict[str, Any]:
-        """What the newest record says about the session and the folder, without which the client fails."""
+        """The keys about session and folder, copied from the newest record; the client fails without them."""
         near = next((value for value in reversed(self.tree.values) if string(value.get("sessionId"))), {})
         return {key: near[key] for key in _COPIED if key in near}
 
     def message(self, item: Insertion, own: str, parent: str | None) -> dict[str, Any]:
-        """A user or assistant record."""
+        """The user or assistant record of an insertion, linked to ``parent``."""
         kind = "assistant" if item.role is Role.ASSISTANT else "user"
         return self._record(own, parent) | {"type": kind, "message": _content(item)}
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
-        """A record that carries no information, in the place of a removed one."""
+        """A record without information that takes over the uuid of a removed one, so that links to it still work."""
         return self._record(own, parent) | {"type": "system", "subtype": "ui_telemetry", "systemPayload": {}}
 
     def _record(self, own: str, parent: str | None) -> dict[str, Any]:
@@ -124,7 +128,7 @@ class QwenCode(SessionDialect):
     models = (("model",),)
 
     def record_score(self, value: Any) -> int:
-        """3 for a message or a system record in the client's envelope; 2 for a message in less of it."""
+        """3 for a message or a system record with two keys of the envelope; 2 for a message with one."""
         marks = sum(key in value for key in _ENVELOPE)
         if value.get("type") == "system":
             has_payload = "systemPayload" in value or isinstance(at(value, ("message", "parts")), list)
@@ -132,17 +136,17 @@ class QwenCode(SessionDialect):
         return (3 if marks >= 2 else 2 if marks else 0) if is_of_conversation(value) else 0
 
     def session_key(self, value: Any) -> str:
-        """The session that a record says it belongs to."""
+        """The session that a record names; empty if it names none."""
         return string(value.get("sessionId")) if isinstance(value, dict) else ""
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what is next to the chain or was compressed is ``superseded``."""
+        """One message per record; those off the chain and those that were compressed are ``superseded``."""
         chain = Chain(objects(records))
         gone = chain.superseded()
         return tuple(_message(chain, i, i in gone) for i in range(len(chain.values)))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages in the chain between head and tail."""
+        """Messages linked into the chain between head and tail, and bridges for other links to removed records."""
         if not insertions:
             return ()
         site, ids = _QwenSite(transcript, cut), located.derived_uuids(transcript, insertions)
@@ -162,7 +166,7 @@ class QwenCode(SessionDialect):
         """A ``chat_compression`` with head, insertions and tail as its history, linked to the last of the chain."""
         site = _QwenSite(transcript, cut)
         contents = [*site.contents(cut.before), *map(_content, insertions), *site.contents(cut.after)]
-        # The size of the last request, as the client itself had it.
+        # The size of the last request, as the client would report it.
         sizes = (at(value, ("usageMetadata", "promptTokenCount")) for value in reversed(site.tree.values))
         before = next((size for size in sizes if isinstance(size, int)), 0)
         counts = {"originalTokenCount": before, "newTokenCount": size_tokens}
@@ -179,7 +183,7 @@ class QwenCode(SessionDialect):
         return dumped(transcript, (record,))
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """What the client ignores, or sends in another's place."""
+        """The compressions that the client ignores, and a missing parent, before which it sends nothing."""
         chain = Chain(values)
         for i, value in enumerate(values):
             if _is_compression(value) and i not in chain.sent:
@@ -190,12 +194,12 @@ class QwenCode(SessionDialect):
             yield end, "the record that it links to is not there: nothing before it is sent"
 
     def counted_tokens(self, value: Value) -> int:
-        """``usageMetadata`` of an answer: a client that finds it too large refuses to go on."""
+        """The size in the ``usageMetadata`` of an answer. If it is too large, the client refuses to go on."""
         sizes = (at(value, ("usageMetadata", key)) for key in ("totalTokenCount", "promptTokenCount"))
         return max((size for size in sizes if isinstance(size, int)), default=0)
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The answer with other ``usageMetadata``."""
+        """The answer with ``size_tokens`` in its ``usageMetadata``."""
         value = parse(record.raw)
         old = value["usageMetadata"]
         usage = dict.fromkeys(old, 0) | {"promptTokenCount": size_tokens, "totalTokenCount": size_tokens}
@@ -211,7 +215,7 @@ def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
     timestamp = string(value.get("timestamp"))
     role = Role.USER
     if contents := history(value):
-        # What a compression says that no record before it does.
+        # The messages of a compression that no record before it holds.
         copies = chain.copies if i == chain.boundary else {}
         own = (content for number, content in enumerate(contents) if number not in copies)
         found = tuple(part for content in own for part in parts_of(content_pieces(content)))
@@ -222,7 +226,7 @@ def _message(chain: Chain, i: int, is_superseded: bool) -> Message:
         summary = summary_of(role, found)
     else:
         return Message(role=Role.META, timestamp=timestamp)
-    # What ran in the background reports in the user's name.
+    # Background tasks report in the user's name.
     own_words = "" if value.get("subtype") == "notification" else None
     return Message(
         role=role, parts=found, timestamp=timestamp, summary=summary, superseded=is_superseded, own_words=own_words

@@ -1,10 +1,9 @@
-"""The dialects: what one has a place for, how it is recognised, what its records say, how it is written; all by name.
+"""The dialects by name, the protocol that they implement, and what each format can hold.
 
-`Dialect` is all that the other folders ask of a format; `located` does most of the work of one that is code, `spec`
-that of one that is data. A module is imported when its dialect is asked for, not before.
+`Dialect` is the whole interface of a format for the other folders. `located` does most of the work for dialects that
+are code, `spec` for those that are data. A module is imported only when its dialect is asked for.
 
-How it is known that what is written in a dialect is right stands here too; tests hold each statement about evidence to
-what they run.
+The evidence that our output in a format is correct is listed here too; tests compare each statement with what they run.
 """
 
 from __future__ import annotations
@@ -44,22 +43,22 @@ class Capabilities(Flag):
     METADATA = auto()  # keys next to the messages that the format does not define
 
 
-# What each is called: in the table, and in the line that says what could not be carried.
+# Their names for people: in the table of formats, and in the report of what a conversion could not carry over.
 _LONG = (
     *("system prompt", "calls", "parallel calls", "words with calls", "call ids", "error flags", "thinking", "images"),
     *("timestamps", "usage counters", "tool definitions", "model", "sidechains", "summary marks", "metadata"),
 )
 NAMES = dict(zip(Capabilities, _LONG, strict=True))
 
-# The heads of the table, in the same order.
+# The column heads of that table, in the same order.
 SHORT_NAMES = "sys call par wrds id err thnk img time use tool modl side sum meta".split()
 
-# By the words of a specification.
+# The words for them in specifications; groups of them are added below.
 WORDS = {flag.name.lower(): flag for flag in Capabilities if flag.name}
 
 
 def of_words(words: Iterable[str]) -> Capabilities:
-    """What these words stand for, in their order; ``-images`` takes one away."""
+    """The capabilities that these words name, applied in order: ``images`` adds one, ``-images`` removes it."""
     found = Capabilities(0)
     for word in words:
         flag = WORDS[word.removeprefix("-")]
@@ -67,7 +66,7 @@ def of_words(words: Iterable[str]) -> Capabilities:
     return found
 
 
-# Messages of a model's API, without and with what stands around them in a request.
+# Messages of a model's API: alone, and with what stands around them in a request.
 CHAT = of_words("calls several words system ids images".split())
 REQUEST = CHAT | of_words("tools model metadata".split())
 # Session files of a client, and logs of runs.
@@ -77,12 +76,15 @@ WORDS |= {"session": SESSION, "chat": CHAT, "request": REQUEST, "run": RUN}
 
 
 def names_of(holds: Capabilities) -> tuple[str, ...]:
-    """What these are called, in the order of the table."""
+    """The names of these capabilities, in the order of the table."""
     return tuple(name for flag, name in NAMES.items() if flag in holds)
 
 
 def pad_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages; where fewer results follow than calls without ids were made, the last stands for the rest."""
+    """The messages, with an empty result added for each call without an id that has none.
+
+    Results are added to the last tool message after the call, if there is one, so that every call has a result.
+    """
     found = list(messages)
     for i, message in enumerate(found):
         calls = len(message.calls) if message.role is Role.ASSISTANT else 0
@@ -112,19 +114,19 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertionPoint:
-    """What is kept on both sides of the insertions, as record indices, ascending."""
+    """The records that are kept before and after the insertions, ascending, counted from 0."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
 
     @property
     def kept(self) -> frozenset[int]:
-        """What is kept."""
+        """All records that are kept."""
         return frozenset((*self.before, *self.after))
 
     @property
     def near(self) -> tuple[int, ...]:
-        """What is kept, from the insertions back to the start, then from them on."""
+        """The kept records: from the insertions back to the start, then from the insertions to the end."""
         return (*reversed(self.before), *self.after)
 
     def tail_start(self, count: int) -> int:
@@ -135,18 +137,18 @@ class InsertionPoint:
 class Dialect(Protocol):
     """One on-disk format. Implementations hold no state.
 
-    What one may have as well, where it is so:
+    Optional attributes and methods:
 
-    - ``read_one(record)``: what `read` gives for a record that is read by itself, whatever stands around it, except for
-      what `pad_missing_results` adds;
-    - ``is_text_only(elements)``: whether the messages of a row hold nothing but texts and calls. Such a row has no more
-      tokens than bytes, as its keys take more than 4 of them a message;
-    - ``session_key(value)``: the session that this line belongs to; empty where it names none;
-    - ``unread_keys``: keys of records under which everything is a repetition. A session's records are held without
-      them;
-    - ``settle(source, composed)``: the composed transcript (records, frame and row that are to be written, no messages
-      yet) with what counts or names its records brought in line. Of kept records only what numbers them may change;
-    - ``links_records``: whether the client sends one end only of a session that has two with nothing to join them;
+    - ``read_one(record)``: the message that `read` gives for a record, if that does not depend on the records around
+      it, except for what `pad_missing_results` adds;
+    - ``is_text_only(elements)``: whether the messages of a row hold only texts and calls. Such a row has no more tokens
+      than bytes, since the keys of a message take more than 4 bytes;
+    - ``session_key(value)``: the session to which a line belongs; empty if it names none;
+    - ``unread_keys``: keys of records whose values only repeat other data. A session's records are held without them;
+    - ``settle(source, composed)``: adapts what counts or names records in the composed transcript (which has records,
+      frame and row as they are to be written, but no messages yet). Of kept records only their numbers may change;
+    - ``links_records``: whether the client follows links between records, so that head and tail must be joined for both
+      to be sent;
     - the methods of `Refreshing` and `Appending`.
     """
 
@@ -156,16 +158,16 @@ class Dialect(Protocol):
 
     @property
     def title(self) -> str:
-        """What people call it (``Claude Code session``)."""
+        """Name for people (``Claude Code session``)."""
 
     @property
     def holds(self) -> Capabilities:
         """What the format has a place for."""
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """Where in this line's value the array of messages lies, if the line is a whole conversation.
+        """The path of the array of messages in a line that is a whole conversation; ``()`` if the line is the array.
 
-        ``()`` is a bare array. None: the line is one record of a session.
+        None: the line is one record of a session.
         """
 
     def score(self, value: Any) -> int:
@@ -184,9 +186,9 @@ class Dialect(Protocol):
         """The model that the transcript itself last used, or an empty string."""
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The new records, each the bytes of one line or array element without terminator.
+        """The new records, each as the bytes of one line or array element without terminator.
 
-        Deterministic: ids and times are derived from the transcript, never from clock or chance.
+        Deterministic: ids and times are derived from the transcript, never from the clock or at random.
         """
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
@@ -208,8 +210,7 @@ def first_object(elements: Any) -> Any:
 
 
 def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-    """`Dialect.read`, each message of the user with the client that may have written into it; lines that are not JSON
-    are marked."""
+    """`Dialect.read`, with ``client`` set on the messages of the user, and ``is_unread`` on lines that are not JSON."""
     messages = with_client(dialect.read(records, row), dialect.name)
     if all(record.value is not INVALID for record in records):
         return messages
@@ -219,9 +220,9 @@ def read_messages(dialect: Dialect, records: Sequence[Record], row: Any = None) 
 
 
 def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row: Any) -> tuple[Message, ...]:
-    """`Dialect.read` of the records that a transcript is composed of, of which most are those of the source.
+    """`Dialect.read` of the records of a composed transcript, most of which are records of ``source``.
 
-    Of a dialect with ``read_one``, only new and changed records are read: the others give the same messages again.
+    If the dialect has ``read_one``, only new and changed records are read; the others keep their messages.
     """
     read_one: Callable[[Record], Message] | None = getattr(dialect, "read_one", None)
     if read_one is None:
@@ -232,20 +233,20 @@ def reread(dialect: Dialect, source: Transcript, records: Sequence[Record], row:
 
 
 def settled(dialect: Dialect, source: Transcript, composed: Transcript) -> Transcript:
-    """What the dialect's ``settle`` makes of it; the composed transcript as it is where nothing counts its records."""
+    """The composed transcript after the dialect's ``settle``; unchanged if the dialect has none."""
     settle: Callable[[Transcript, Transcript], Transcript] | None = getattr(dialect, "settle", None)
     return settle(source, composed) if settle else composed
 
 
 @runtime_checkable
 class Refreshing(Protocol):
-    """A dialect whose client trusts what a session says of its own size, or repeats messages next to them."""
+    """A dialect whose client trusts token counters in a session, or whose sessions repeat messages in other records."""
 
     def outdated(self, records: Sequence[Record], staying: Sequence[int]) -> frozenset[int]:
-        """What must not stay of the records that would: what repeats messages, or takes back what is gone."""
+        """The records that must be removed too: those that repeat messages, or take back messages that are gone."""
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The records by which the client takes the conversation's size, of those that stay: the size in tokens."""
+        """The staying records from which the client reads the conversation's size, each with that size in tokens."""
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
         """The record with its counter at this size; everything else keeps its value."""
@@ -253,11 +254,11 @@ class Refreshing(Protocol):
 
 @runtime_checkable
 class Appending(Protocol):
-    """A dialect whose client has a boundary of its own, after which earlier records are not sent."""
+    """A dialect whose client has its own compaction boundary, after which it does not send earlier records."""
 
     @property
     def appends_head(self) -> bool:
-        """Whether the boundary can hold a head before the summary; if not, the summary stands for it."""
+        """Whether a head can be sent before the summary; if not, the summary covers it."""
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
@@ -270,15 +271,15 @@ class Appending(Protocol):
 
 
 _ARRAY = "[]"
-# In place of a module: the dialect is a specification, a file of its name.
+# In place of a module: the dialect is a specification, the file of its name in ``specs/``.
 _SPEC = ""
 
 
-# Where home-made programs keep their messages.
+# Keys under which self-made programs keep their messages.
 _OWN = "history trajectory turns dialog dialogue chat chat_history message_history transcript data result output []"
-# Each dialect with its module (``module:VALUE`` where that has several), and keys of which each of its values has one
-# (``[]``: or is an array). The order decides between dialects that know a value equally well: marks of their own first,
-# plain chat last.
+# Each dialect with its module (``module:VALUE`` if that has several) and with keys, at least one of which every value
+# of the dialect has (``[]``: or is an array). The order decides between dialects that know a value equally well, so
+# those with marks of their own come first and plain chat last.
 _DIALECTS = {
     name: (module, frozenset(keys.split()))
     for name, module, keys in (
@@ -346,7 +347,8 @@ _DIALECTS = {
     )
 }
 
-# What the dialects say of a role and a text: chats are made of such lines, and nothing is imported to judge them.
+# The scores of the dialects for a message that is only a role and a text. Most chats consist of these, and with this
+# table no dialect needs to be imported to judge them.
 _PLAIN_KEYS = {"role", "content"}
 _PLAIN_SCORES = {
     role: {
@@ -363,8 +365,8 @@ _PLAIN_SCORES = {
     for role, anthropic in (("system", 0), ("developer", 0), ("user", 1), ("assistant", 1))
 }
 
-# Of the messages in a row, those of these dialects have one of these keys: where the first has none, and nothing but
-# ``messages`` speaks for the dialect, it is not imported to judge the row.
+# Every message of these dialects has one of these keys. If a row's first message has none, and only the key
+# ``messages`` suggests the dialect, the dialect is not imported to judge the row.
 _MESSAGES = "messages"
 _MESSAGE_KEYS = {
     "gemini-contents": frozenset({"parts", "text"}),
@@ -376,7 +378,7 @@ _MESSAGE_KEYS = {
     "autogen": frozenset({"type"}),
 }
 
-# How the files of some dialects end; documents of the others end in .json, and sessions in .jsonl.
+# Suffixes of the documents of some dialects. Other documents end in .json, and sessions in .jsonl.
 _SUFFIXES = {"swe-agent": ".traj", "letta": ".af"}
 DOCUMENTS = tuple(f"*{suffix}{packed}" for suffix in (".json", *_SUFFIXES.values()) for packed in ("", ".gz", ".zst"))
 
@@ -423,7 +425,7 @@ def get(name: str) -> Dialect:
 
 
 def dialects_for(value: Any) -> Iterator[Dialect]:
-    """The dialects that a value may be of, judged by its keys alone; each is imported when it is reached."""
+    """The dialects that a value may belong to, by its keys alone; each is imported when the iteration reaches it."""
     if isinstance(value, dict):
         first = first_object(value.get(_MESSAGES))
         known = _known_by_keys(tuple(value))
@@ -433,7 +435,7 @@ def dialects_for(value: Any) -> Iterator[Dialect]:
 
 
 def plain_scores(value: Any) -> Mapping[str, int] | None:
-    """The scores of a value that is a role and a text and no more, which holds no array; None: it is not."""
+    """The scores of the dialects for a value that is only a role and a text; None for any other value."""
     if not isinstance(value, dict) or value.keys() != _PLAIN_KEYS:
         return None
     role, content = value["role"], value["content"]
@@ -442,8 +444,9 @@ def plain_scores(value: Any) -> Mapping[str, int] | None:
 
 @lru_cache(maxsize=256)
 def _known_by_keys(keys: tuple[str, ...]) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The dialects that know any of these keys; records of one kind have the same ones, thousands of times. With each
-    the keys of which the first message must have one; none where this need not be.
+    """The dialects that know any of these keys, each with keys of which the first message must have one.
+
+    The second set is empty if there is no such condition. Cached, since thousands of records have the same keys.
     """
     found = ((name, own.intersection(keys)) for name, (_, own) in _DIALECTS.items())
     return tuple(
@@ -452,7 +455,7 @@ def _known_by_keys(keys: tuple[str, ...]) -> tuple[tuple[str, frozenset[str]], .
 
 
 def all_dialects() -> tuple[Dialect, ...]:
-    """Every dialect, in the order in which detection asks them."""
+    """Every built-in dialect, in the order in which detection tries them."""
     return tuple(map(get, names()))
 
 
@@ -472,19 +475,19 @@ def plugin_dialect(value: Any) -> Dialect | None:
 
 
 class Evidence(StrEnum):
-    """What has read our output, the strongest first."""
+    """What confirms that our output in a format is correct, the strongest first."""
 
-    CLIENT = "client"  # the program whose sessions these are resumed them, and what it sent was compared
-    LIBRARY = "library"  # the library whose format it is loaded them
-    FILES = "files"  # nothing but this program: real files of the format, and its documentation
-    PLUGIN = "plug-in"  # whoever wrote the plug-in knows
+    CLIENT = "client"  # the program whose format it is resumed our sessions, and what it sent was compared
+    LIBRARY = "library"  # the library whose format it is loaded our output
+    FILES = "files"  # only real files of the format and its documentation: no other program has read our output
+    PLUGIN = "plug-in"  # unknown to us: the author of the plug-in is responsible
 
 
 class Known(NamedTuple):
-    """The evidence for a format, and by what: the client or the library, with the version."""
+    """The evidence for a format."""
 
     evidence: Evidence
-    by: str = ""
+    by: str = ""  # the client or the library, with its version
 
 
 _CLIENTS = {

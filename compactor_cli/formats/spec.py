@@ -1,11 +1,11 @@
-"""Dialects as data: a TOML file says how a format is known, read and written, and this module follows it.
+"""Dialects as data: a TOML file states how a format is recognised, read and written, and this module follows it.
 
-The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` brings one from outside. The keys
-are shown in docs/formats.md; `spec_rules` holds them, and has the paths, conditions and rules for parts.
+The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` loads one from outside. docs/formats.md
+explains the keys. `spec_rules` checks them, and implements the paths, conditions and rules for parts.
 
-New records are templates: the record as it is to be written. ``{text}``, ``{id}`` and ``{parent}`` in it are replaced,
-``{near.PATH}`` by what the record before says, ``{first.PATH}`` by the first message, ``{NAME}`` by a value of
-``insert.values``; a key whose whole value is not there is left out.
+New records are made from templates. In these ``{text}``, ``{id}`` and ``{parent}`` are replaced, ``{near.PATH}`` by a
+value of the record near by, ``{first.PATH}`` by one of the first message, ``{NAME}`` by a value of ``insert.values``.
+A key is left out if its value is a single placeholder for which there is no value, except for ``{parent}``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RoleRule = tuple[Test, Mapping[str, Any]]
 
 
 def filled(template: Any, known: Mapping[str, Any]) -> Any:
-    """The template with its placeholders replaced. A value that is one placeholder may be of any type."""
+    """The template with its placeholders replaced. A text that is a single placeholder may become any type."""
     if isinstance(template, dict):
         pairs = ((key, value, filled(value, known)) for key, value in template.items())
         return {key: new for key, value, new in pairs if new is not None or value == "{parent}"}
@@ -49,7 +49,7 @@ def filled(template: Any, known: Mapping[str, Any]) -> Any:
 
 
 def _value(path: str, known: Mapping[str, Any]) -> Any:
-    """What a placeholder stands for; the alternatives of ``near.a|b`` are all of the record near by."""
+    """The value of a placeholder. In ``near.a|b`` both alternatives are paths in the record near by."""
     name, _, inner = path.partition(".")
     return lookup(known[name], inner) if inner else known[name]
 
@@ -58,19 +58,19 @@ SPECS = Path(__file__).parent / "specs"
 _SUFFIX = ".toml"
 _META = Message(role=Role.META)
 _ANY: Mapping[str, Any] = {}
-# This many elements of a row are looked at for a message.
+# How many elements of a row are looked at to find a message.
 _LOOKED_AT = 50
 
 
 @cache
 def load(name: str) -> SpecDialect:
-    """The built-in dialect of this name, or that of a file of one's own. Raises UsageError for what is wrong in it."""
+    """The built-in dialect of this name, or that of a user's ``.toml`` file. Raises UsageError for a mistake in it."""
     if name.endswith(_SUFFIX):
         from compactor_cli.formats.spec_rules import read_spec
 
         spec = read_spec(Path(name))
     else:
-        # Not checked anew in every run: a test does that.
+        # Built-in specifications are checked by a test, not in every run.
         spec = tomllib.loads((SPECS / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
     if "writes" in spec:
         return WritingSpec(name, spec)
@@ -105,11 +105,11 @@ class SpecDialect(RecordDialect):
         self._is_near = condition(self._insert["near"]) if "near" in self._insert else self._is_message
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """The first of the arrays that begins with a message; of a bare array, the empty path."""
+        """The path of the first array that begins with a message; the empty path for a bare array; else None."""
         return super().array_path(value) if self._is_row(value) else None
 
     def score(self, value: Any) -> int:
-        """What the first rule says that knows a message; for what holds an array of them, what ``row.score`` says."""
+        """The score by the first matching rule: of ``message.scores`` for a message, of the row's for a row of them."""
         if not isinstance(value, dict):
             return 0
         if self._is_message(value):
@@ -124,10 +124,11 @@ class SpecDialect(RecordDialect):
         return self._starts is not None and isinstance(value, dict) and self._starts(value)
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what the client's own newest summary replaced is ``superseded``."""
+        """One message per record. Those before the client's own newest summary, except for system messages, are
+        ``superseded``."""
         values = [record.value for record in records]
         first = next(filter(self._is_message, values), None)
-        # Some rules apply where one of the file's records is like ``some``, none like ``none``.
+        # Rules with ``some`` apply only if a record of the file meets it, those with ``none`` only if no record does.
         roles = [
             (applies, rule)
             for applies, rule in self._roles
@@ -141,7 +142,7 @@ class SpecDialect(RecordDialect):
                 messages[i] = replace(message, superseded=True)
         if self._spec.get("unanswered") != "absent":
             return tuple(messages)
-        # The format holds no answers: a call that no later record answers gets a result that is not shown.
+        # The format holds no results: calls without a result in the records after them get one that is not recorded.
         is_answered = False
         for i, message in reversed(list(enumerate(messages))):
             if message.calls and not is_answered:
@@ -151,16 +152,16 @@ class SpecDialect(RecordDialect):
         return tuple(messages)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
-        """The model that the newest record names, else what is around the records; without what is before its name."""
+        """The model that the newest record names, else the row, without a prefix that ends with ``row.model_after``."""
         name = super().model(records, row)
         return name.rpartition(self._row["model_after"])[2] if "model_after" in self._row else name
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """New records by the templates of the specification, or (where there are none) shaped like the file's own."""
+        """New records by the templates of the specification; if it has none, shaped like the file's own records."""
         placed = alternating(transcript, cut, insertions) if self._insert.get("alternates") else insertions
         if "user" in self._insert:
             return self._from_templates(transcript, cut, placed)
-        # Of the names that the specification allows, those of the file's own messages.
+        # The keys and speakers' names of the file's own messages, among those that the specification allows.
         keys = self._insert.get("keys", {"role": "role", "text": "content"})
         both = zip(transcript.records, transcript.messages, strict=True)
         spoken = ((record.value, message.role) for record, message in both if isinstance(record.value, dict))
@@ -177,13 +178,13 @@ class SpecDialect(RecordDialect):
     def _from_templates(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]
     ) -> tuple[bytes, ...]:
-        """One record for each insertion, with ids that link to each other where the format has such."""
+        """One record for each insertion, linked to each other if the specification has a ``chain``."""
         values = objects(transcript.records)
         near = next((values[i] for i in cut.near if self._is_near(values[i])), {})
         messages = [value for value in values if self._is_message(value)]
         known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
         for name, rule in self._insert.get("values", {}).items():
-            # A value of the record near by, or of the newest that has one.
+            # A value from the record near by, or from the newest message that has one.
             excepted = [filled(each, known) for each in rule.get("except", ())]
             where = reversed(messages) if rule.get("from") == "newest" else (known[rule.get("from", "near")],)
             found = (lookup(value, rule["path"]) for value in where)
@@ -203,7 +204,7 @@ class SpecDialect(RecordDialect):
         return dumped(transcript, (self._filled(item, given, messages) for item, given in filling))
 
     def _filled(self, item: Insertion, known: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
-        """The first template that fits the file, its keys in the order of the file's own."""
+        """The record by the first template that fits the file, its keys in the order of the file's own."""
         given = self._insert["assistant" if item.role is Role.ASSISTANT else "user"]
         variants = given if isinstance(given, list) else [{"record": given}]
         fitting = (one for one in variants if one.get("when") is None or any(map(condition(one["when"]), messages)))
@@ -215,13 +216,13 @@ class SpecDialect(RecordDialect):
             old = like.get(key) if isinstance(like, dict) else None
             if key not in like and key in self._insert.get("optional", ()):
                 continue
-            # Of a list of one object, its keys in the order of the first in the list that stands there.
+            # A single object in a list: its keys in the order of the first object in the neighbour's list.
             is_single = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
             found[key] = [like_keys(value[0], old[0])] if is_single and isinstance(old, list) and old else value
         return like_keys(found, like)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """The keys around the records that say how many there are, brought in line."""
+        """Set the keys of the row that count its records."""
         frame = composed.frame
         for key in self._row.get("counts", ()):
             if isinstance(source.row, dict) and isinstance(source.row.get(key), int):
@@ -229,7 +230,8 @@ class SpecDialect(RecordDialect):
         return replace(composed, frame=frame)
 
     def _leads(self, elements: Any) -> bool:
-        """Whether an array is of this format; in a row known by its own keys, it may be empty or begin oddly."""
+        """Whether an array belongs to this format. In a row recognised by its own keys, the array may be empty, or its
+        first elements may be no messages."""
         if "when" not in self._row:
             return self._is_message(registry.first_object(elements)) and self._is_array(elements)
         return isinstance(elements, list) and (not elements or any(map(self._is_message, elements[:_LOOKED_AT])))
@@ -256,11 +258,11 @@ class SpecDialect(RecordDialect):
             return Message(role=role, timestamp=self._time(value))
         own_words = None
         if role is Role.USER and len(typed := parts_of(self._persons(value))) != len(found):
-            # The client's words stand in the same message.
+            # The message also holds texts of the client.
             own_words = text_of(typed)
         summary = summary_of(role, found)
         if self._carried:
-            # The client's own, an element of the message.
+            # The client's own summary is an element of the message.
             elements, is_summary = lookup(value, self._carried["each"]), condition(self._carried["when"])
             texts = (string(lookup(each, self._carried["text"])) for each in elements or () if is_summary(each))
             if text := next(filter(None, texts), ""):
@@ -272,7 +274,7 @@ class SpecDialect(RecordDialect):
         return next((time for path in paths if (time := time_of(lookup(value, path)))), "")
 
     def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any, roles: Sequence[_RoleRule]) -> Role:
-        """What the first rule says that applies; META where none does, and where there are no words."""
+        """The role by the first rule that applies; META if none does, or if a message without parts counts as META."""
         if not found and self._spec["message"].get("empty") == "meta":
             return Role.META
         for applies, rule in roles:
@@ -290,27 +292,27 @@ _CONTENT, _TEXT_ONLY = methodcaller("get", "content"), frozenset({str, NoneType}
 
 
 class ChatSpec(SpecDialect):
-    """A format whose messages have a role and a content, as `chat` reads them; all else is the specification's."""
+    """A format whose messages have a role and a content, read by `chat`; the specification decides everything else."""
 
     models = (("model",),)
     row_models = chat.ROW_MODELS
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """The first of the arrays that holds messages; an empty one counts."""
+        """The path of the first array that holds messages (an empty one counts), or None."""
         if "when" in self._spec.get("message", _ANY):
             return super().array_path(value)
         return chat.array_at(value, self.paths) if self._is_row(value) else None
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message that only brings results is a tool's."""
+        """One message per record; a user's message that only brings results becomes a tool's."""
         return registry.pad_missing_results(tuple(map(self.read_one, records)))
 
     def read_one(self, record: Record) -> Message:
-        """What one message says, whatever stands around it."""
+        """The message of one record, which does not depend on the records around it."""
         return chat.read(record.value)
 
     def is_text_only(self, elements: Sequence[Any]) -> bool:
-        """Whether every content is a text or nothing; what stands next to it has less tokens than bytes."""
+        """Whether every content is a text or null. What stands next to it has fewer tokens than bytes."""
         return {dict}.issuperset(map(type, elements)) and _TEXT_ONLY.issuperset(map(type, map(_CONTENT, elements)))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
@@ -319,11 +321,11 @@ class ChatSpec(SpecDialect):
 
 
 class WritingSpec(ChatSpec):
-    """One in which a conversation can be written from nothing, as the request writer of that name does."""
+    """A format in which a new conversation can be written, by the writer that ``writes`` names."""
 
     @property
     def unwritten(self) -> registry.Capabilities:
-        """What the format holds and `write` cannot."""
+        """What the format can hold but `write` cannot provide."""
         return self._writer()[0]
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
@@ -331,7 +333,7 @@ class WritingSpec(ChatSpec):
         return self._writer()[1](conversation)
 
     def _writer(self) -> tuple[registry.Capabilities, Callable[[Conversation], Sequence[Any]]]:
-        """Imported only here: hardly anything is converted."""
+        """The writer, imported on first use, since conversions are rare."""
         from compactor_cli.formats.conversation import WRITERS
 
         return WRITERS[self._spec["writes"]]
@@ -342,7 +344,7 @@ def _scores(rules: Sequence[Mapping[str, Any]]) -> list[tuple[Test, int]]:
 
 
 def _first_score(scores: Sequence[tuple[Test, int]], value: Any) -> int:
-    """A loop: this is asked of every record of a file."""
+    """The score of the first rule that applies, else 0. A plain loop, since this runs for every record of a file."""
     for applies, score in scores:
         if applies(value):
             return score

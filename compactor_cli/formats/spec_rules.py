@@ -1,16 +1,18 @@
-"""Paths, conditions and rules for parts of a format's specification, and the check of all its keys.
+"""The paths, conditions and part rules of a format's specification, and the check of all its keys.
 
-A *path* is dotted (``data.toolRequests``, ``parts.0.text``); ``a|b`` is the first of two that is there and not null,
-``""`` the value itself; a key with dots in it stands in quotes (``attributes."gen_ai.input.messages"``). A *condition*
-is a table of path = test, all of which must hold, or a list of such tables, one of which must. In the paths of a
-condition ``calls[any].id`` and ``calls[all].id`` stand for the elements of a list. A *test* is a value, a list of
-values (one of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, a kind of value (see `KINDS`), or a
-condition that an element passes.
+A *path* is dotted (``data.toolRequests``, ``parts.0.text``). ``a|b`` is the first of the two that exists and is not
+null, ``""`` the value itself; a key with dots in it stands in quotes (``attributes."gen_ai.input.messages"``).
 
-A *rule* names what is read (a key of `MAKERS`) and where; ``when`` says of which records. With ``each`` it holds for
-the elements of a list or an object: of each the first rule of ``of`` that applies is followed. A rule with a call and a
-result reads the result once there is one. ``inside`` is where in the element all of it stands; ``same_in`` a place of
-the record where the same may stand again. ``whose = "client"``: not the person's words.
+A *condition* is a table of path = test, all of which must hold, or a list of such tables, one of which must hold. In
+the paths of a condition ``calls[any].id`` and ``calls[all].id`` stand for the elements of a list. A *test* is a value,
+a list of values (any of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, a kind of value (see `KINDS`), or
+a condition for the elements of a list.
+
+A *rule* names what is read (a key of `MAKERS`) and the path of it; ``when`` is the condition for records to which it
+applies. With ``each``, the first rule in ``of`` that applies is followed for each element of a list or an object. A
+rule with both a call and a result reads the result only if there is one. ``inside`` is the path in the element below
+which all other paths start; ``same_in`` is a place in the record that may hold a copy of the element. ``whose =
+"client"`` marks texts that are not the person's words.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _MISSING: Any = object()
 _QUANTIFIERS: Mapping[str, Callable[..., bool]] = {"[any]": any, "[all]": all}
 _NOCASE = "nocase:"
 
-# What a template or a rule has filled in.
+# `{near.clock.time}` in a template.
 PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
 _STEP = re.compile(r'"([^"]+)"|([^."]+)')
 
@@ -73,18 +75,18 @@ def _alternatives(path: str) -> tuple[JsonPath, ...]:
 
 
 def lookup(value: Any, path: str) -> Any:
-    """What stands at the first of a path's alternatives that is there and not null, else None."""
+    """The value at the first of a path's alternatives that exists and is not null, else None."""
     return next((found for place in _alternatives(path) if (found := at(value, place)) is not None), None)
 
 
 def place_of(value: Any, path: str) -> JsonPath | None:
-    """Where that is."""
+    """The place of the value that `lookup` finds; None if it finds none."""
     return next((place for place in _alternatives(path) if at(value, place) is not None), None)
 
 
 def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
-    """Whether a value passes all tests of a table, of any table of a list."""
-    # One that passes is enough of a list; one that fails, of a table.
+    """A function that tests whether a value passes all tests of a table, or of any table in a list."""
+    # In a list, one table that passes decides; in a table, one test that fails decides.
     decides = isinstance(tables, list)
     if isinstance(tables, list):
         tests = [condition(table) for table in tables]
@@ -94,7 +96,7 @@ def condition(tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> Test:
         return tests[0]
 
     def passes(value: Any) -> bool:
-        # A loop, not all(): this is asked of every record of a file.
+        # A loop is faster than all(), and this runs for every record of a file.
         for test in tests:
             if test(value) is decides:
                 return decides
@@ -120,7 +122,7 @@ def _path_test(path: str, test: Test) -> Test:
 
 def _test(wanted: Any) -> Test:
     if isinstance(wanted, list):
-        # Plain words are a set: most conditions ask for the kind of a record, and are asked of each.
+        # Plain words are looked up in a set, since most conditions test the kind of a record, and run for each record.
         texts = [
             each for each in wanted if isinstance(each, str) and each not in KINDS and not each.startswith(_NOCASE)
         ]
@@ -145,13 +147,16 @@ def _test(wanted: Any) -> Test:
 
 Rule = Mapping[str, Any]
 Reader = Callable[[Any], list[LocatedPart]]
-# Of a value, its place in the record, and the record.
+# Arguments: a value, its place in the record, and the record; makers also get the rule's entry for them, and the rule.
 _Inner = Callable[[Any, JsonPath, Any], list[LocatedPart]]
 _Maker = Callable[[Any, JsonPath, Any, Rule], Iterable[LocatedPart]]
 
 
 def reader(rules: Sequence[Rule], *, persons_only: bool = False) -> Reader:
-    """What reads a record by these rules, in their order; without the words that are the client's (``whose``)."""
+    """A function that reads the parts of a record by these rules, in order.
+
+    With ``persons_only``, rules for texts of the client (``whose``) are left out.
+    """
     readers = [(condition(rule.get("when", {})), _rule_reader(rule, persons_only)) for rule in rules]
 
     def parts(record: Any) -> list[LocatedPart]:
@@ -192,7 +197,7 @@ def _parts_reader(rule: Rule) -> _Inner:
         found = [part for make, wanted in makers for part in make(value, base, wanted, rule)]
         if not same_in:
             return found
-        # Where the same stands again: at this place of the record, or among what is listed there.
+        # Add the places of copies: the value at this place of the record, or elements of a list there, if equal.
         place = steps(same_in)
         there = at(record, place)
         others = [((*place, i), each) for i, each in enumerate(there)] if isinstance(there, list) else [(place, there)]
@@ -241,7 +246,7 @@ def _name(value: Any, fields: Mapping[str, Any]) -> str:
 
 
 def _blocks(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[LocatedPart]:
-    """Content as a text or as blocks of Anthropic's or OpenAI's API."""
+    """The parts of a content that is a text, or blocks of Anthropic's or OpenAI's API."""
     place, ending = place_of(value, path), rule.get("without_ending", "")
     content = at(value, place) if place is not None else None
     for piece in located.content(content, *base, *(place or ())):
@@ -275,7 +280,7 @@ _DECODE_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 class _Fault(Exception):  # noqa: N818 -- named for what is wrong
-    """What is wrong, at which keys, and what to do."""
+    """A mistake in a specification: at which keys, what is wrong, and what to do."""
 
     def __init__(self, where: _Where, what: str, next_step: str = "") -> None:
         super().__init__(what)
@@ -285,7 +290,7 @@ class _Fault(Exception):  # noqa: N818 -- named for what is wrong
 
 
 def read_spec(path: Path) -> Mapping[str, Any]:
-    """The specification in this file. Raises UsageError that says where it is wrong and what to do."""
+    """Read and check the specification in this file. Raises UsageError with the line of a mistake and what to do."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -313,7 +318,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
 
 
 def _line_of(text: str, where: _Where) -> int:
-    """The line of these keys: each is looked for after the one before, the nth of a list by its headers."""
+    """The line of these keys, counted from 1: each key is searched after the one before, list elements by headers."""
     lines = text.splitlines()
     at, keys = 0, ""
     for i, step in enumerate(where):
@@ -339,9 +344,9 @@ def _check_one_of(words: Sequence[str], value: str, where: _Where, what: str) ->
     raise _Fault(where, f"{what} is not known", next_step)
 
 
-# The tables of a specification: each key with the kind of its value. ``!``: it must be there; ``[kind]``: a list of
-# such; ``{kind}``: a table of such under any names; ``'a|b'``: one of these words. Other kinds are tables, types and
-# checks of their own.
+# The tables of a specification: each key with the kind of its value. ``key!``: the key is required; ``[kind]``: a list
+# of that kind; ``{kind}``: a table of that kind with any keys; ``'a|b'``: one of these words. Other kinds are names of
+# tables here, of `_TYPES`, or of checks in `_check` and `_CHECKS`.
 _TABLES = {
     "spec": "title!=text base='chat' writes='openai-chat|anthropic|bedrock' holds=[word] arrays=[text] model=[text]"
     " starts=condition unanswered='absent' row=row message=message summary=summary parts=[rule] insert=insert",
@@ -363,7 +368,7 @@ _TABLES = {
     "value": "path!=text otherwise!=text from='near|first|newest' except=[text]",
     "keys": "role!=text text!=text user=[text] assistant=[text] own_names=flag",
 }
-# Types, with the message for a value of another one.
+# Types, with the message and the advice for a value of another type.
 _TYPES: Mapping[str, tuple[type, str, str]] = {
     "text": (str, "a text is wanted", "write it in quotes"),
     "flag": (bool, "true or false is wanted", ""),
@@ -374,7 +379,7 @@ _TYPES: Mapping[str, tuple[type, str, str]] = {
 
 
 def _check(kind: str, value: Any, where: _Where) -> None:
-    """Raises `_Fault` where a value is not of this kind, see `_TABLES`."""
+    """Check that a value is of this kind, see `_TABLES`. Raises `_Fault` if not."""
     if kind in _TYPES:
         wanted, what, next_step = _TYPES[kind]
         if not isinstance(value, wanted):
@@ -447,7 +452,7 @@ _CHECKS: Mapping[str, Callable[[Any, _Where], None]] = {
 
 
 def _check_whole(spec: Mapping[str, Any]) -> None:
-    """What several keys say together."""
+    """Check what concerns several keys: which are required together, and the placeholders of templates."""
     insert = spec.get("insert", {})
     if spec.get("base") != "chat":
         for table, key in (("message", "when"), ("message", "roles"), ("parts", ""), ("insert", "")):

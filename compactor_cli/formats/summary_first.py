@@ -1,17 +1,17 @@
 """Summary first: sessions of pi and of opencode, whose clients send a summary before everything else.
 
 pi: ``~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl``, a header and one entry a line. Since version 2, entries link to
-each other by ``parentId``, and what is sent is the path from the last entry to the root; before, entries have no ids
-and are sent in order. A ``compaction`` entry replaces what is before its first kept entry (``firstKeptEntryId``, or
-``firstKeptEntryIndex`` counted over all lines with the header); a summary is written as one, in place of removed
-entries or after all others. The client goes by the ``usage`` of the last answer, unless a compaction is younger.
-Observed with pi 0.73; the older shape after the client's own migration.
+each other by ``parentId``, and the client sends the path from the last entry to the root; before, entries have no ids
+and are sent in order. A ``compaction`` entry replaces all before its first kept entry (``firstKeptEntryId``, or
+``firstKeptEntryIndex``, which counts all lines, the header included); a summary is written as one, in place of removed
+entries or after all others. The client reads the conversation's size from the ``usage`` of the last answer, unless a
+compaction is younger. Observed with pi 0.73; the older shape after the client's own migration.
 
 opencode: ``{"info", "messages": [{"info", "parts"}]}`` of ``opencode export``. A part holds a call together with its
 result. A compaction is a pair of messages: a user's with a ``compaction`` part, and the assistant's summary that
-answers it. What stands before the pair is sent only from ``tail_start_id`` on; that of compact names the first kept
-message, so that the client sends summary, head and tail. Order is by id: new ids lie between those of their neighbours.
-Observed with opencode 1.18.
+answers it. Messages before the pair are sent only from ``tail_start_id`` on; compact sets it to the first kept message,
+so that the client sends summary, head and tail. Messages are ordered by id, so new ids lie between those of their
+neighbours. Observed with opencode 1.18.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from compactor_cli.model.transcript import Message, Record, Role, Text, Thinking
 class PiPath(ParentTree):
     """The entries of one session; ``has_ids`` is false before version 2, where the order of lines is the path.
 
-    ``unread`` are those on a line with another, which the client passes over: none of them is the newest entry or a
-    compaction. Where others link to one, it is on their path anyway.
+    ``unread`` are entries that share a line, which the client skips: none of them counts as the newest entry or as a
+    compaction. If other entries link to one, it is still on their path.
     """
 
     keys = ("id", "parentId")
@@ -50,7 +50,7 @@ class PiPath(ParentTree):
 
     @property
     def newest(self) -> int | None:
-        """The last entry that the client reads."""
+        """The last entry that the client reads, or None."""
         return next((i for i in reversed(self.entries) if i not in self.unread), None)
 
     def sent(self) -> list[int]:
@@ -76,7 +76,7 @@ class PiPath(ParentTree):
             target = self.objects[number] if 0 <= number < len(self.objects) else -1
         else:
             target = self.index.get(string(compaction.get("firstKeptEntryId")), -1)
-        # Nothing before it is kept, if the entry named is not there.
+        # If the named entry is missing, nothing before the compaction is kept.
         first = before.index(target) if target in before else len(before)
         return frozenset(gone.union(before[:first], (path[at] for at in marks[:-1])))
 
@@ -96,7 +96,7 @@ def _usage_size(usage: Mapping[str, Any]) -> int:
 
 
 class _PiSite(LinkedSite):
-    """Where the insertion goes."""
+    """The place of an insertion among the entries of a session."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.path = path = _path_of(transcript.records)
@@ -107,18 +107,18 @@ class _PiSite(LinkedSite):
         self.tail = [i for i in cut.after if path.values[i].get("type") != "session"]
 
     def bridge(self, own: str, parent: str) -> dict[str, Any]:
-        """An entry that is not sent, in the place of a removed one."""
+        """An entry that is not sent and takes over the id of a removed one, so that links to it still work."""
         entry = {"type": "custom", "id": own, "parentId": parent, "timestamp": self.timestamp}
         return {**entry, "customType": "compact", "data": {}}
 
     def entry(
         self, item: Insertion, own: str, parent: str | None, time: str, first_kept: dict[str, Any]
     ) -> dict[str, Any]:
-        """A compaction that names what is kept, or a message."""
+        """The entry of an insertion: for the summary a compaction that names the first kept entry, else a message."""
         values = self.path.values
         entry = {**({"id": own, "parentId": parent} if self.path.has_ids else {}), "timestamp": time}
         if item.is_summary:
-            # The size of the last request before the cut, as the client itself had it.
+            # The size of the last request before the cut, as the client would report it.
             sizes = (_usage_size(usage_of(values[i])) for i in self.covered if _is_answer(values[i]))
             before = next(filter(None, sizes), 0)
             return {"type": "compaction", **entry, "summary": item.text, **first_kept, "tokensBefore": before}
@@ -130,8 +130,9 @@ class _PiSite(LinkedSite):
         return {"type": "message", **entry, "message": message}
 
     def first_kept(self, kept: Sequence[int], before: Collection[int]) -> dict[str, Any]:
-        """How a compaction names the first of the kept entries. Without ids by its number among the objects before
-        the compaction, which counts as well.
+        """The key with which a compaction names the first kept entry: by its id, or without ids by its number.
+
+        The number counts the objects before the compaction; without a kept entry it is the one after the compaction.
         """
         first = next(iter(kept), None)
         if self.path.has_ids:
@@ -148,13 +149,13 @@ def _pi_ids(transcript: Transcript, insertions: Sequence[Insertion]) -> list[str
     return [located.derived_uuid(transcript.sha256, i)[:8] for i in range(len(insertions))]
 
 
-# What the client wants of an answer: nobody counted its tokens.
+# The ``usage`` that the client requires in an answer. It is all zero, since no request was made.
 _COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
 _USAGE = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0, "cost": _COST}
 
 
 def messages(message: Message, model: str, time: str) -> Iterator[dict[str, Any]]:
-    """The message, or one for each of its results."""
+    """The message in pi's shape; a tool message becomes one for each result."""
     try:
         stamp = {"timestamp": int(datetime.fromisoformat(time).timestamp() * 1000)}
     except (ValueError, OverflowError):
@@ -209,11 +210,11 @@ class Pi(SessionDialect):
         return 3 if string(kind) in {*_SIDE_TYPES, *_SUMMARIES, "custom_message"} and "timestamp" in value else 0
 
     def starts(self, value: Any) -> bool:
-        """The header: ``{"type": "session", "id": …, "timestamp": …}``. Other clients' has no time of this name."""
+        """The header: ``{"type": "session", "id": …, "timestamp": …}``. Headers of other clients lack this time."""
         return isinstance(value, dict) and value.get("type") == "session" and "id" in value and "timestamp" in value
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what is off the path or before the first kept entry is ``superseded``."""
+        """One message per record; those off the path or before the first kept entry are ``superseded``."""
         path = _path_of(records)
         gone = path.superseded()
         return tuple(_pi_message(value, i in gone) for i, value in enumerate(path.values))
@@ -226,12 +227,12 @@ class Pi(SessionDialect):
         return located.first_string((*answers, *chosen))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A ``compaction`` entry, in the place of the removed entry that the tail links to.
+        """A ``compaction`` entry in place of the removed entry to which the tail links.
 
         It names the first entry of the head as the first kept one: the client then sends the summary, the
-        head, and everything after the compaction. Further messages link to it; the last one has the id that the
-        tail needs. Where an entry of the tail links to another removed one, an entry that carries no information has
-        that one's id.
+        head, and everything after the compaction. Further messages link to it; the last one has the id to which the
+        tail links. If an entry of the tail links to another removed one, an entry without information takes over that
+        one's id.
         """
         if not insertions:
             return ()
@@ -241,20 +242,20 @@ class Pi(SessionDialect):
         ids[-1] = site.taken or ids[-1]
         entries = set(path.entries)
         parents = [site.head_id([i for i in cut.before if i in entries]) or None, *ids[:-1]]
-        # Without a head, that of the tail, before which nothing is sent.
+        # Without a head, the first entry of the tail is named, before which nothing is sent.
         first_kept = site.first_kept((*site.head, *site.tail), cut.before)
         both = zip(insertions, ids, parents, strict=True)
         new = (site.entry(item, own, parent, site.timestamp, first_kept) for item, own, parent in both)
         holes = path.holes(site.chain if path.has_ids else (), site.after)
         return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in holes)))
 
-    # What is kept begins at one entry and goes on to the end.
+    # All entries from the named one to the end are kept, so a head cannot be kept without the middle.
     appends_head = False
 
     def append(
         self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion], size_tokens: int
     ) -> tuple[bytes, ...]:
-        """A ``compaction`` entry that names the first entry of the tail; the client counts anew after it."""
+        """A ``compaction`` entry that names the first entry of the tail; the client then ignores older counters."""
         site = _PiSite(transcript, cut)
         ids = _pi_ids(transcript, insertions)
         parents = [site.path.id(site.path.newest) or None, *ids[:-1]]
@@ -263,7 +264,7 @@ class Pi(SessionDialect):
         return dumped(transcript, (site.entry(*entry, site.later(n), first_kept) for n, entry in entries))
 
     def counted_tokens(self, value: Value) -> int:
-        """The ``usage`` of an answer."""
+        """The size in the ``usage`` of an answer; 0 for other entries."""
         return _usage_size(usage_of(value)) if _is_answer(value) else 0
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
@@ -275,7 +276,7 @@ class Pi(SessionDialect):
         return dump({**value, "message": {**value["message"], "usage": usage}}, record.raw)
 
     def problems(self, values: Sequence[Value]) -> Iterator[tuple[int, str]]:
-        """What the client ignores, or sends in another's place."""
+        """The compactions that the client ignores, and missing entries, before which it sends nothing."""
         path = PiPath(values)
         on_path = path.sent()
         for i, value in enumerate(values):
@@ -290,7 +291,7 @@ class Pi(SessionDialect):
             yield end, "the entry that it links to is not there: nothing before it is sent"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """The header, and entries that link to each other; a summary as a compaction that keeps what is before it."""
+        """A header, and entries that link to each other; a summary is a compaction that keeps all entries before it."""
         times = conversation.times()
         start = times[0] if times else ""
         lines: list[dict[str, Any]] = [
@@ -316,7 +317,7 @@ def _pi_message(value: Value, is_superseded: bool) -> Message:
     timestamp = string(value.get("timestamp"))
     if role is Role.META:
         return Message(role=role, timestamp=timestamp)
-    # An extension wrote this in the user's name, or it is a command that the user ran by themselves.
+    # An extension wrote this in the user's name, or the user ran a command in the client's shell.
     by_client = value.get("type") == "custom_message" or at(value, ("message", "role")) in _BY_CLIENT
     summary = marked_summary("pi", parts) if value.get("type") == "compaction" else None
     own = "" if by_client else None
@@ -356,13 +357,13 @@ def _pi_block(block: Any) -> LocatedPart:
 PI = Pi(lambda value: _role_and_pieces(value)[1])
 
 
-# Ids are a kind, 12 hex digits that grow with time, and 14 letters and digits.
+# `msg_0193f2c5a8d1` and 14 letters and digits: an id is its kind, 12 hex digits that grow with time, and random ones.
 _TIME_CHARS = 12
 _TAIL_CHARS = 14
 
 
 class _OpenCodeSite:
-    """Where the messages go: between which ids and times, and which messages they take their keys from."""
+    """The place of an insertion: the ids and times that are free there, and messages from which keys are copied."""
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.sha256 = transcript.sha256
@@ -380,7 +381,7 @@ class _OpenCodeSite:
         self.parent = ""
 
     def messages(self, item: Insertion) -> Iterator[dict[str, Any]]:
-        """A summary is asked for by a user's message and answered; anything else is one message."""
+        """The messages of an insertion: for a summary the user's request and the answer to it, else one message."""
         role, text = item.role, {"type": "text", "text": item.text}
         marks: dict[str, Any] = {"finish": "stop"} if role is Role.ASSISTANT else {}
         if item.is_summary:
@@ -408,7 +409,7 @@ class _OpenCodeSite:
         return {"info": info, "parts": [own_part]}
 
     def _next(self) -> tuple[str, int]:
-        """An id and a time of a removed message, in order; else just after the last one given, or the head."""
+        """The id and time of the next message: those of a removed message, else just after the last one or the head."""
         i = min(self.written, len(self.free) - 1)
         info = self.free[i] if self.free else self.before
         over = self.written - i
@@ -424,7 +425,7 @@ class _OpenCodeSite:
 
 
 def _letters(text: str) -> str:
-    """Letters and digits in place of the client's random ones."""
+    """Letters and digits derived from the text, in place of the client's random ones."""
     return hashlib.sha256(text.encode()).hexdigest()[:_TAIL_CHARS]
 
 
@@ -446,10 +447,10 @@ class OpenCode(SessionDialect):
         return 3 if _is_opencode_message(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what the last compaction replaced is ``superseded``."""
+        """One message per record; those that the last compaction replaced are ``superseded``."""
         values = [record.value for record in records]
         asked = {_summarised(value) for value in values} - {""}
-        # All before the last answered compaction is not sent, except for what it retains.
+        # Messages before the last answered compaction are not sent, except from its ``tail_start_id`` on.
         stop, answered = 0, set[str]()
         for i in reversed(range(len(values))):
             answered.add(_summarised(values[i]))
@@ -461,18 +462,18 @@ class OpenCode(SessionDialect):
         return tuple(_opencode_message(value, i < stop, asked) for i, value in enumerate(values))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The pair of a compaction; further messages after it."""
+        """The pair of messages of a compaction, and further messages after it."""
         site = _OpenCodeSite(transcript, cut)
         return dumped(transcript, (message for item in insertions for message in site.messages(item)))
 
     def counted_tokens(self, value: Mapping[str, Any]) -> int:
-        """``tokens`` of an answer, as the client goes by them: all that was sent and answered."""
+        """The size by the ``tokens`` of an answer, as the client computes it: all that was sent and answered."""
         tokens = at(value, ("info", "tokens"))
         sizes = [at(tokens, path) for path in (("input",), ("output",), ("cache", "read"), ("cache", "write"))]
         return sum(size for size in sizes if isinstance(size, int))
 
     def recount(self, record: Record, size_tokens: int) -> bytes:
-        """The answer with other ``tokens``, in its steps as well."""
+        """The answer with ``size_tokens`` in its ``tokens``, and in those of its steps."""
         value = parse(record.raw)
         cache = {"read": 0, "write": 0}
         tokens = {"total": size_tokens, "input": size_tokens, "output": 0, "reasoning": 0, "cache": cache}
@@ -509,19 +510,19 @@ def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Messa
         return Message(role=Role.META)
     info = value["info"]
     if _compaction(value) is not None and string(info.get("id")) in asked:
-        # It goes with its answer: without that, the client would send it as a question.
+        # Removed together with its answer, without which the client would send it as a question.
         return Message(role=Role.META, superseded=True)
     found = located.parts_of(_opencode_pieces(value))
     role = _OPENCODE_ROLES[info["role"]]
     summary = marked_summary("opencode", found) if _summarised(value) else summary_of(role, found)
     texts, subtasks = list(_of_type(value, "text")), _of_type(value, "subtask")
-    # The slash commands by which the user had a subagent do something.
+    # The slash commands with which the user gave work to a subagent.
     commands = [f"/{command}" for part in subtasks if (command := string(part.get("command")))]
     own_words = None
     if role is Role.USER and commands:
         own_words = "\n".join(commands)
     elif role is Role.USER and any(part.get("synthetic") is True for part in texts):
-        # What the user typed of a message to which the client added texts.
+        # What the user typed in a message to which the client added texts.
         typed = (part for part in texts if part.get("synthetic") is not True)
         own_words = "\n".join(string(part.get("text")) for part in typed).strip()
     time = time_of(at(info, ("time", "created")))

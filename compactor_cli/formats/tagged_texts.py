@@ -1,14 +1,15 @@
 """Tagged texts: formats that write calls and answers as tags within texts, ShareGPT, Hermes' trajectories and Cline's.
 
 ShareGPT: ``{"conversations": [{"from": ..., "value": ...}]}``, and Hermes' tags within the values. Calls have no ids: a
-call is paired with what follows it. Where several calls are answered by fewer observations, the last of these stands
-for the rest, so that the pairs stay whole. A text with ``<think>``, ``<tool_call>`` or ``<tool_response>`` is taken to
-pieces that, joined as written, are the text again: so one of them can be shortened while the tags around it stay.
+call is paired with the result that follows it. If several calls have fewer observations, the last observation gets
+empty results for the others, so that every call has one. A text with ``<think>``, ``<tool_call>`` or
+``<tool_response>`` is split into pieces that, joined, are the text again: one of them can thus be shortened while the
+tags around it stay.
 
-Cline's and Roo Code's ``api_conversation_history.json``: an array of Anthropic messages. What tools answer stands in
-text blocks that begin with ``[read_file for 'a.py'] Result:`` (older versions: the answer in the block after it), next
+Cline's and Roo Code's ``api_conversation_history.json``: an array of Anthropic messages. Results of tools stand in
+text blocks that begin with ``[read_file for 'a.py'] Result:`` (in older versions the answer is the next block), next
 to blocks of the client's own; newer versions write ``tool_result`` too. Older versions have calls as XML at the end of
-a text. Answers may quote the user. As found in histories of 2025 and 2026; not run against a client.
+a text. Results may quote the user. As found in histories of 2025 and 2026; not tested against a client.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _TAGS = {Role.ASSISTANT: (*_THOUGHTS, "tool_call"), Role.TOOL: ("tool_response",
 
 
 def pieces(text: str, role: Role) -> list[TextPiece]:
-    """The text in order. Tags that this speaker does not use, and open ones, are words like others. Linear."""
+    """Split a text into pieces, in order. Tags that this speaker does not use or close are ordinary words. Linear."""
     found: list[TextPiece] = []
     at = 0
     for tag, start, stop in _tagged_spans(text, _TAGS.get(role, ())):
@@ -68,7 +69,7 @@ def _tagged_spans(text: str, names: Sequence[str]) -> Iterator[tuple[str, int, i
 
 
 def _words(text: str) -> tuple[TextPiece, ...]:
-    """What stands outside of tags: words, and the white space around them."""
+    """The pieces of a text outside of tags: white space, words, white space."""
     words = text.strip()
     start = text.index(words)
     spoken = TextPiece(words, Text(text=words) if words else None)
@@ -123,21 +124,21 @@ class ShareGPT(RecordDialect):
         return (3 if value["from"] in _OWN_ROLES else 2) if _is_turn(value) else 0
 
     def message(self, value: Any) -> Message:
-        """What a turn says."""
+        """Read one turn."""
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         parts = () if role is Role.META else contents.spoken(_pieces(value, role))
         return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per turn; the results of a turn's calls are made as many as the calls."""
+        """One message per turn; if a turn has more calls than results, empty results are added."""
         return registry.pad_missing_results(super().read(records))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Turns with the keys of the file's own, alternating where these do."""
+        """Turns with the keys of the file's own turns, alternating if those do."""
         return chat.new_messages(transcript, cut, alternating(transcript, cut, insertions), SHAPE)
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The turn with these texts replaced; tags stay. Results that only stand for missing ones have no text."""
+        """The turn with these texts replaced; tags stay. Results that stand for missing ones have no text."""
         value = parse(record.raw)
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
         if role is Role.META or not texts:
@@ -182,7 +183,7 @@ def _is_turn(value: Any) -> bool:
 
 
 def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
-    """The value in pieces; a call or an observation that is not tagged is one piece."""
+    """The pieces of a turn's value; a call or an observation without tags is one piece."""
     text = result_text(value["value"])
     if value["from"] in _CALLERS:
         return _calls(text)
@@ -193,7 +194,7 @@ def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
 
 
 def _calls(text: str) -> list[TextPiece]:
-    """A call as JSON, or an array of calls: each a piece with what stands between them."""
+    """The pieces of a call in JSON, or of an array of calls: each call, and the brackets and commas between them."""
     value = json_value(text)
     if not isinstance(value, list) or not value:
         return [TextPiece(text, named_call(text))]
@@ -218,7 +219,7 @@ class HermesTrajectory(ShareGPT):
     row_score = 1
 
     def record_score(self, value: Any) -> int:
-        """3 for a turn with tags, of a tool, or that is its compressor's summary; 1 for any other turn."""
+        """3 for a turn with tags, a tool's turn, or a summary of Hermes' own; 1 for any other turn."""
         if not _is_turn(value):
             return 0
         turn_text = value["value"]
@@ -249,7 +250,7 @@ HERMES_TRAJECTORY = HermesTrajectory()
 
 
 _DETAILS = "<environment_details>"
-# What the client says to the model in the user's name.
+# Openings of texts that the client writes to the model in the user's name.
 _CLINE_OWN = (
     _DETAILS,
     "# task_progress",
@@ -261,9 +262,11 @@ _CLINE_OWN = (
     "The user provided the following feedback",
 )
 _MOST_HEAD_CHARS = 20_000
+# `[read_file for 'tides.txt'] Result:`.
 _CLINE_RESULT = re.compile(r"\s*\[(\w+)(?: (?:for|to) '.*?')?\] Result:[ \t]*\n?", re.DOTALL)
 _QUOTED = re.compile(r"<(feedback|answer|user_message)>\s*(.*?)\s*</\1>", re.DOTALL)
 _FAILED = re.compile(r"\s*(?:The tool execution failed|<error>|Error\b|\[ERROR\])|.{0,80}exit code [1-9]", re.DOTALL)
+# A call as XML at the end of a text: `<read_file><path>tides.txt</path></read_file>`.
 _CLINE_CALL = re.compile(
     r"<((?:use|access|ask|attempt|plan_mode|list|load|new|switch|update|fetch|web|codebase|browser)_\w+|\w+_(?:file|files"
     r"|command|content|diff|replace))>\s*(<\w+>.*?)\s*</\1>\s*$",
@@ -274,12 +277,12 @@ _LOOKED_AT = 4
 
 
 class _Block(NamedTuple):
-    """The part of a block, and where its text stands: after ``before`` and before ``after`` in block ``at``."""
+    """The part of a block, and the place of its text."""
 
     part: Part
-    at: int
-    before: str = ""
-    after: str = ""
+    at: int  # position of the block that holds the text
+    before: str = ""  # what stands before the text in that block
+    after: str = ""  # what stands after it
 
 
 class Cline(RecordDialect):
@@ -291,26 +294,26 @@ class Cline(RecordDialect):
     models = (("modelInfo", "modelId"),)
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """A bare array, of whose first messages one has a mark."""
+        """The top level if it is an array and one of its first messages has a mark of the client; else None."""
         is_ours = isinstance(value, list) and any(self.score(item) for item in islice(value, _LOOKED_AT))
         return () if is_ours else None
 
     def score(self, value: Any) -> int:
-        """3 for a user's message with the client's details, or with a result as a text."""
+        """3 for a user's message with the client's environment details, or with a result as a text; else 0."""
         if not chat.is_chat(value) or value["role"] != "user":
             return 0
         texts = (string(block.get("text")) for block in listed(value.get("content")) if isinstance(block, dict))
         return 3 if any(text.lstrip().startswith(_DETAILS) or _CLINE_RESULT.match(text) for text in texts) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; what the user wrote in an answer is a text after the other parts."""
+        """One message per record; the user's words within a result are a text after the other parts."""
         found: list[Message] = []
         asked: list[ToolCall] = []
         for message in map(_cline_message, (record.value for record in records)):
             if message.role is Role.ASSISTANT:
                 asked = list(message.calls)
             elif message.results or asked:
-                # Each result answers the call of its id; without one, that of its name, else the next one.
+                # A result belongs to the call with its id; without an id, to the call with its name, else to the next.
                 parts = list(message.parts)
                 for i, part in enumerate(parts):
                     if not isinstance(part, ToolResult):
@@ -320,7 +323,7 @@ class Cline(RecordDialect):
                         asked.remove(call)
                         parts[i] = replace(part, id=call.id, name=call.name)
                 message = replace(message, parts=tuple(parts))
-                # Calls that are not answered here were given up: the client goes on without an answer to them.
+                # Calls without a result here were abandoned: the client goes on without one.
                 if asked and found and found[-1].calls:
                     hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
                     found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
@@ -329,11 +332,11 @@ class Cline(RecordDialect):
         return tuple(found)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages with the keys of the file's own; the API wants user and assistant to take turns."""
+        """Messages with the keys of the file's own; user and assistant alternate, as the API requires."""
         return chat.new_messages(transcript, cut, alternating(transcript, cut, insertions))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with texts replaced in its blocks; heads of results and calls in a text stay."""
+        """The message with texts replaced in its blocks; heads of results, and calls at the end of a text, stay."""
         value = parse(record.raw)
         if not isinstance(value.get("content"), list):
             return chat.shorten(record, texts)
@@ -349,7 +352,7 @@ def _cline_message(value: Any) -> Message:
     if plain.role not in (Role.USER, Role.TOOL, Role.ASSISTANT) or not isinstance(value.get("content"), list):
         return plain
     read, role = _cline_blocks(value), plain.role
-    # What blocks say besides: calls in a text, and the user's words in an answer.
+    # Parts within blocks: calls in a text, and the user's words in a result.
     embedded: list[Part] = []
     for part, _, _, after in read:
         text = part.text if isinstance(part, Text | ToolResult) else ""
@@ -359,7 +362,7 @@ def _cline_message(value: Any) -> Message:
             embedded += (Text(text=words) for _, words in _QUOTED.findall(text) if words)
     parts = (*(block.part for block in read), *embedded)
     if role is not Role.ASSISTANT:
-        # The user, if there is anything but answers and the client's own words.
+        # It is the user's if it has anything other than results and texts of the client.
         texts = (part.text.lstrip() for part in parts if isinstance(part, Text))
         has_words = any(text and not text.startswith(_CLINE_OWN) for text in texts)
         has_others = any(not isinstance(part, Text | ToolResult) for part in parts)
@@ -368,7 +371,7 @@ def _cline_message(value: Any) -> Message:
 
 
 def _cline_blocks(value: Mapping[str, Any]) -> list[_Block]:
-    """One for each block of the content."""
+    """The part of each block of the content, one for one."""
     parts = [located.any_block(block).part for block in value["content"]]
     found: list[_Block] = []
     if value["role"] == "assistant":
@@ -384,7 +387,7 @@ def _cline_blocks(value: Mapping[str, Any]) -> list[_Block]:
         text = _cline_text(part)
         head = _cline_head(text)
         after = _cline_text(parts[i + 1]) if i + 1 < len(parts) else ""
-        # Whether the block after it is the answer that belongs to this head.
+        # Whether the next block is the answer to this head.
         is_answered = after and not after.lstrip().startswith(_CLINE_OWN) and not _cline_head(after)
         if found and found[-1].at == i:
             found.append(_Block(Text(text=""), i))
@@ -402,7 +405,7 @@ def _cline_text(part: Part) -> str:
 
 
 def _cline_head(text: str) -> re.Match[str] | None:
-    """What stands before the answer of a tool; a command in it may have many lines."""
+    """The head of a tool's answer, or None. A command in it may have many lines."""
     return _CLINE_RESULT.match(text, 0, _MOST_HEAD_CHARS) if text.lstrip().startswith("[") else None
 
 

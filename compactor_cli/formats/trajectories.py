@@ -2,20 +2,19 @@
 
 SWE-agent: a document with ``history`` (what the model was shown) and ``trajectory`` (the steps). In text modes an
 action stands in the assistant's words and the next user message is its observation; in function-calling modes the
-messages are those of OpenAI, with ``tool_call_ids`` on the result. A document that has no history is read by its
-steps: each is an action with its observation. What was done in a demonstration (``is_demo``) was done by nobody: it
-is read as material the client sends.
+messages are those of OpenAI, with ``tool_call_ids`` on the result. A document without a history is read by its
+steps: each is an action with its observation. The actions of a demonstration (``is_demo``) are not part of the work:
+they are read as material that the client sends.
 
 mini-swe-agent: a document with ``messages``, ``info`` and ``trajectory_format``. Version 1 writes commands into the
 assistant's words and answers as the user; version 2 has OpenAI's calls. ``extra`` on the messages holds what the run
-needs to know. A message of the role ``exit`` ends the run. A thought and an action in one text are read as words, a
-call and its result; the text stays in place.
+needs to know. A message of the role ``exit`` ends the run. A thought and an action in one text are read as words and a
+call; the text itself stays as it is.
 
 ATIF (Agent Trajectory Interchange Format 1.0 to 1.8): a document with ``steps``. A step holds calls together with
-their results. Steps are numbered from 1 without gaps, so they are numbered anew after a compaction. A system step whose
-``extra.context_management.boundary`` is ``replace`` stands for everything before it; with ``append`` it adds to what is
-before it. A summary after a kept head therefore is written with ``append``, one that nothing is kept before with
-``replace``.
+their results. Steps are numbered from 1 without gaps, so they are renumbered after a compaction. A system step whose
+``extra.context_management.boundary`` is ``replace`` stands for everything before it; with ``append`` it is added to
+the steps before it. So a summary after a kept head is written with ``append``, one without a head with ``replace``.
 """
 
 from __future__ import annotations
@@ -33,14 +32,16 @@ from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_k
 from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
-# What the digest and people know a command line by.
+# The tool name of a command line, by which the digest recognises it.
 TOOL = "bash"
 _FENCES = ("```bash", "```mswea_bash_command", "```sh", "```", "<command>")
 
 
 def _fenced(content: str, action: str) -> list[TextPiece]:
-    """The text parted at the last place where the action stands in it: the words before, the fence, the call, the words
-    after. Whole if it does not."""
+    """Split a text at the last occurrence of the action: words before, fence, call, words after.
+
+    One piece if the action is not in the text.
+    """
     bare = action.strip()
     at = content.rfind(bare) if bare else -1
     if at < 0:
@@ -60,7 +61,7 @@ def _fenced(content: str, action: str) -> list[TextPiece]:
 
 
 def _shortened(part: Part, written: str, text: str) -> str:
-    """The text; of a call the command in it, since shortened arguments may be JSON."""
+    """The shortened text; for a call its command, which shortened arguments may hold as JSON."""
     given = arguments(text) if isinstance(part, ToolCall) else text
     command = given.get("command") if isinstance(given, Mapping) else given
     return command if isinstance(command, str) else text
@@ -76,7 +77,7 @@ def _with_text(content: Any, text: str) -> Any:
     return [{**content[0], "text": text}] if isinstance(content, list) else text
 
 
-# Where a step repeats the prompt: since version 1.1, and before.
+# The keys at which a step repeats the prompt: since version 1.1, and before.
 _PROMPTS = ("query", "messages")
 _EMPTY_STEP = dict.fromkeys(("action", "observation", "response", "state", "thought"), "")
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
@@ -92,7 +93,7 @@ class SweAgent(RecordDialect):
     row_models = chat.ROW_MODELS
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """``history``, which demonstrations hold alone, or ``trajectory`` where there is no history."""
+        """``history``, or ``trajectory`` if there is no history. Demonstrations have a ``history`` without steps."""
         if not isinstance(value, dict):
             return None
         steps = value.get("trajectory")
@@ -110,7 +111,7 @@ class SweAgent(RecordDialect):
         return 3 if "thought" in value and "action" in value else 2 * (not _OWN_KEYS.isdisjoint(value))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per record; a user message after an action is its observation, and so is how the run ended."""
+        """One message per record. A user message after an action is its observation, as is the end of the run."""
         messages, info = _in_turn(records, _swe_message), at(row, ("info",))
         calls = messages[-1].calls if messages else ()
         if not calls or messages[-1].results or not string(at(info, ("exit_status",))):
@@ -125,7 +126,7 @@ class SweAgent(RecordDialect):
         return named if isinstance(named, str) else super().model(records, row)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages of the history; among bare steps, a step without an action whose observation is the summary."""
+        """Messages of the history; in a document of steps, steps without an action, the summary as observation."""
         like = next(filter(None, objects(transcript.records)), {})
         if _is_swe_step(like):
             both = [(item.text, "") if item.role is Role.ASSISTANT else ("", item.text) for item in insertions]
@@ -136,14 +137,14 @@ class SweAgent(RecordDialect):
         return dumped(transcript, (like_keys(message, like) for message in messages))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The record with these texts replaced within its words."""
+        """The record with these texts replaced, also within the assistant's words."""
         value = parse(record.raw)
         if _is_swe_step(value):
             return shorten(record, texts, _step_pieces)
         if action := _action(value):
             old = _action_pieces(value)
             words, fence, command, following = contents.rewritten(old, texts, _shortened)
-            # With the copies of thought and action next to the words.
+            # Copies of thought and action stand next to the words.
             copies = {"action": command} if command != action else {}
             copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
             content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
@@ -153,12 +154,11 @@ class SweAgent(RecordDialect):
         return chat.shorten(record, texts)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """Next to a history, the steps without what left it; none repeats what the model was asked with."""
+        """Remove from the steps next to a history what was removed from the history, and their copies of the prompt."""
         steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
         if not isinstance(steps, list) or not source.records or _is_swe_step(source.records[0].value):
             return composed
         gone = contents.gone_lines(source, composed)
-        # Every step repeats the whole prompt.
         bare = (
             {**step, **{key: [] for key in _PROMPTS if step.get(key)}} if isinstance(step, dict) else step
             for step in steps
@@ -169,7 +169,7 @@ class SweAgent(RecordDialect):
 
 
 def _run_end(info: Mapping[str, Any]) -> str:
-    """How a run ended, and which files its submission changes."""
+    """A line about how a run ended, and which files its submission changes."""
     files = re.findall(r"^diff --git a/(\S+)", string(info.get("submission")), re.MULTILINE)
     changed = f"; submission changes {', '.join(files[:_MAX_SUBMITTED])}" if files else ""
     more = f" and {len(files) - _MAX_SUBMITTED} more" if len(files) > _MAX_SUBMITTED else ""
@@ -183,7 +183,7 @@ def _is_swe_step(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and {"action", "observation"} <= value.keys()
 
 
-# This many messages of a history without steps are looked at for an action.
+# How many messages of a history without steps are looked at to find an action.
 _LOOKED_AT = 10
 
 
@@ -192,7 +192,7 @@ def _is_swe_message(value: Any) -> bool:
 
 
 def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) -> tuple[Message, ...]:
-    """One message per record, each read with whether an action is before it that it may be the observation of."""
+    """One message per record. ``read`` also gets whether the record follows an action, and may be its observation."""
     messages: list[Message] = []
     asks = False
     for record in records:
@@ -207,7 +207,7 @@ def _swe_message(value: Any, follows_action: bool) -> Message:
     if _is_swe_step(value):
         found, summary = parts_of(_step_pieces(value)), None
         if not string(value.get("action")).strip():
-            # Without an action, what it observed is words, and may be a summary.
+            # Without an action, the observation is read as words, and may be a summary.
             found = tuple(Text(text=part.text) if isinstance(part, ToolResult) else part for part in found)
             summary = previous_summary(Role.USER, string(value.get("observation")))
         return Message(role=Role.USER if summary else Role.ASSISTANT, parts=found, summary=summary)
@@ -232,7 +232,7 @@ def _swe_message(value: Any, follows_action: bool) -> Message:
 
 
 def _action(value: Any) -> str:
-    """The action in the words of an assistant; empty where there are calls next to them."""
+    """The action within the words of an assistant; empty if there is none, or if calls stand next to the words."""
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value) or value.get("is_demo") is True:
         return ""
     action = string(value.get("action")).strip()
@@ -257,7 +257,7 @@ SWE_AGENT = SweAgent()
 
 
 _FORMAT = "mini-swe-agent"
-# The kind of an interruption after an answer without an action: nobody's words.
+# The interruption after an answer without an action, which nobody typed.
 _REFUSAL = "FormatError"
 # A code block with a command, as the agent's prompt asks for it.
 _COMMAND_FENCES = ("```mswea_bash_command\n", "```bash\n")
@@ -273,7 +273,7 @@ class MiniSwe(RecordDialect):
     row_models = (("info", "config", "model", "model_name"),)
 
     def array_path(self, value: Any) -> JsonPath | None:
-        """``messages`` of a document that says it is of this agent."""
+        """``messages`` of a document that names this agent as its writer."""
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
             return None
         is_own = string(value.get("trajectory_format")).startswith(_FORMAT) or at(value, ("info", "mini_version"))
@@ -293,13 +293,13 @@ class MiniSwe(RecordDialect):
         return _in_turn(records, _mini_message)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """Messages of a role and a content."""
+        """Messages with a role and a content."""
         like = next(filter(None, objects(transcript.records)), {})
         messages = ({"role": item.role.value, "content": item.text} for item in insertions)
         return dumped(transcript, (like_keys(message, like) for message in messages))
 
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced within its words; ``extra`` without the copies of what is cut."""
+        """The message with these texts replaced within its words; what is cut is removed from ``extra`` too."""
         old = parse(record.raw)
         if found := _mini_pieces(old):
             new = {**old, "content": _with_text(old["content"], "".join(contents.rewritten(found, texts, _shortened)))}
@@ -327,14 +327,14 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
 
 
 def _mini_pieces(value: Any) -> list[TextPiece]:
-    """The words of an assistant with the command in them; none where there is no command."""
+    """The pieces of an assistant's words with a command in them; empty if there is no command."""
     if not chat.is_chat(value) or value["role"] != "assistant" or has_calls(value):
         return []
     content = _text_of(value.get("content"))
     actions = at(value, ("extra", "actions"))
     first = actions[0] if isinstance(actions, list) and len(actions) == 1 else None
     command = first if isinstance(first, str) else string(at(first, ("command",)))
-    # Several command blocks are refused by the agent, and answered as words.
+    # The agent refuses an answer with several command blocks, so it has no command.
     fence = next((fence for fence in _COMMAND_FENCES if content.count(fence) == 1), "")
     if not command and fence:
         command = content.partition(fence)[2].partition("\n```")[0]
@@ -365,11 +365,11 @@ class Atif(RecordDialect):
         return 3 if _is_atif_step(value) else 0
 
     def starts(self, value: Any) -> bool:
-        """Whether it is the step with number 1."""
+        """Whether this is the step with number 1."""
         return _is_atif_step(value) and value["step_id"] == 1 and type(value["step_id"]) is int
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
-        """One message per step, its results in it; what a boundary replaced is ``superseded``."""
+        """One message per step, with its results; steps that a boundary replaced are ``superseded``."""
         values = [record.value for record in records]
         last = max((i for i, value in enumerate(values) if _atif_boundary(value) == "replace"), default=0)
         messages = [Message(role=Role.META)] * len(values)
@@ -385,14 +385,14 @@ class Atif(RecordDialect):
         return tuple(messages)
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """A boundary step with the summary as its observation. Neither it nor other messages are trained on."""
+        """A boundary step with the summary as its observation. New steps are marked so that nobody trains on them."""
         has_head = any(not transcript.messages[i].is_meta for i in cut.before)
         time, number = time_near(transcript, cut), len(cut.before) + 1
         steps = (_atif_step(item, number + i, time, has_head=has_head) for i, item in enumerate(insertions))
         return dumped(transcript, steps)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
-        """Steps numbered from 1; ``total_steps`` next to them is their number."""
+        """Renumber the steps from 1, and set ``total_steps`` to their number."""
         records = list(composed.records)
         for i, record in enumerate(records):
             if _is_atif_step(record.value) and record.value["step_id"] != i + 1:
@@ -404,7 +404,7 @@ class Atif(RecordDialect):
         return replace(composed, records=tuple(records), frame=frame)
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
-        """A trajectory of steps; keys that the format does not define stand in ``extra``, as it wants it."""
+        """A trajectory of steps; keys that the format does not define go into ``extra``, as it requires."""
         named = {"model_name": conversation.model} if conversation.model else {}
         agent = {"name": "agent", "version": "unknown", **named}
         document = {"schema_version": "ATIF-v1.7", "session_id": conversation.key("session"), "agent": agent}
@@ -440,7 +440,7 @@ def _is_atif_step(value: Any) -> bool:
 
 
 def _atif_boundary(value: Any) -> str:
-    """How a step changes the context (``replace``, ``append``); empty for one that does not."""
+    """How a step changes the context (``replace`` or ``append``); empty if it does not."""
     found = at(value, ("extra", "context_management"))
     if not _is_atif_step(value) or not isinstance(found, dict) or found.get("type", "compaction") != "compaction":
         return ""
@@ -450,8 +450,8 @@ def _atif_boundary(value: Any) -> str:
 def _atif_pieces(value: Any) -> list[LocatedPart]:
     """The parts of a step with the places of their texts.
 
-    Of a boundary only the observation is shown to a model. Results without a call answer what the message
-    asked for in the agent's steps, and are given as texts in others.
+    Of a boundary only the observation is shown to a model. In the agent's steps, an empty call is added for each
+    result without a call; in other steps, results are read as texts.
     """
     if not _is_atif_step(value):
         return []

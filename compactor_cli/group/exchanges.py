@@ -17,14 +17,17 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Records ``start <= i < stop``; ``messages[start]`` holds the user's words."""
+    """A user's message with all records up to the next one."""
 
-    start: int
-    stop: int
+    start: int  # the record with the user's words, counted from 0
+    stop: int  # the record after the last
 
 
 def is_user_words(message: Message) -> bool:
-    """Whether a person speaks here: not a tool result, a summary, bookkeeping, or a client's insertion only."""
+    """Whether a person wrote something in this message.
+
+    False for tool results, summaries, bookkeeping, superseded messages, and texts that the client alone inserted.
+    """
     if message.role is not Role.USER or message.superseded or message.summary is not None or message.results:
         return False
     if message.own_words == "":
@@ -35,14 +38,14 @@ def is_user_words(message: Message) -> bool:
 
 
 def turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
-    """All turns, in order. Records before the first user's words belong to none."""
+    """All turns, in order. Records before the first message of the user belong to no turn."""
     starts = [index for index, message in enumerate(messages) if is_user_words(message)]
     stops = [*starts[1:], len(messages)]
     return tuple(Turn(start=start, stop=stop) for start, stop in zip(starts, stops, strict=bool(starts)))
 
 
 def newest_request(messages: Sequence[Message]) -> int:
-    """The record in which the user spoke last; -1 if none did."""
+    """The index of the last record with words of the user; -1 if there is none."""
     return next((i for i in range(len(messages) - 1, -1, -1) if is_user_words(messages[i])), -1)
 
 
@@ -51,8 +54,8 @@ class Half(NamedTuple):
 
     record: int
     part: int
-    id: str
-    name: str = ""
+    id: str  # of the call; may be empty
+    name: str = ""  # of the tool; may be empty
 
     def __str__(self) -> str:
         return f"{self.name or 'tool'} {self.id or '(no id)'} in record {self.record + 1}"
@@ -67,18 +70,16 @@ class Pair(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """Calls not answered yet. Queues hold answered calls too, until these come to the front.
+    """The calls that are not answered yet. Queues may hold answered ones too, which are dropped when first in line."""
 
-    ``by_id`` has one queue per record, the newest record last. ``burst`` has the calls of the newest burst, by name
-    (None: all) and by the ids of the results that may take them; those in ``coming`` are added when a result asks,
-    since most results have an id. ``waiting`` has the calls by their places.
-    """
-
-    by_id: dict[str, list[deque[Half]]] = field(default_factory=dict)
+    by_id: dict[str, list[deque[Half]]] = field(default_factory=dict)  # one queue per record, the newest record last
+    # The calls of the newest burst (see `pair`), by tool name (None: of all tools) and by whether the result that may
+    # take them has an id.
     burst: dict[tuple[str | None, bool], deque[Half]] = field(default_factory=dict)
+    # Calls of the newest burst that are not in ``burst`` yet: most results find their call by id and never need it.
     coming: list[Half] = field(default_factory=list)
-    burst_is_over: bool = False
-    waiting: dict[tuple[int, int], Half] = field(default_factory=dict)
+    burst_is_over: bool = False  # a result followed: the next call begins a new burst
+    waiting: dict[tuple[int, int], Half] = field(default_factory=dict)  # all unanswered calls, by record and part
 
     def end_burst(self) -> None:
         self.burst, self.coming, self.burst_is_over = {}, [], False
@@ -99,7 +100,7 @@ class _Open:
         while queues and not (found := self._first(queues[-1])):
             queues.pop()
         if not found:
-            # The first call of the newest burst whose name and id do not speak against this result.
+            # The first call of the newest burst whose name and id do not contradict those of this result.
             for call in self.coming:
                 for has_id in (False,) if call.id else (False, True):
                     for name in (call.name, None):
@@ -121,11 +122,11 @@ class _Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """All pairs in the order of their results, and what is left over, each in transcript order."""
+    """The pairs of a transcript, and the calls and results without a partner."""
 
-    pairs: tuple[Pair, ...]
-    calls_alone: tuple[Half, ...]
-    results_alone: tuple[Half, ...]
+    pairs: tuple[Pair, ...]  # in the order of their results
+    calls_alone: tuple[Half, ...]  # in transcript order
+    results_alone: tuple[Half, ...]  # in transcript order
 
 
 def pair(messages: Sequence[Message]) -> Pairing:
@@ -136,13 +137,13 @@ def pair(messages: Sequence[Message]) -> Pairing:
 
     1. A result belongs to the newest record before it that holds an unanswered call with its id (the
        first such call of that record).
-    2. A result without an id, or with one that no call ever had, belongs to the first unanswered call of
-       the newest burst: the calls since the last result that followed a call, or the last record that nobody could
-       read, which may hold theirs. Names, where both are given, must agree; of two ids that are both given, none may
-       differ.
-    3. A result that is still alone belongs to a later call with its id, if no user turn lies between.
+    2. A result without an id, or whose id no unanswered call has, belongs to the first unanswered call of the newest
+       burst. A burst is a run of calls that only ends when a call comes after a result, and at a user's message, a
+       summary or an unread record (which may hold the calls of results after it). Tool names must agree if both halves
+       have one. The two halves must not both have an id.
+    3. A result that is still alone belongs to a later call with its id, if no user turn begins between them.
 
-    What no rule pairs is an orphan, or in flight if it is a call that the transcript ends on.
+    Halves that no rule pairs are orphans, except that calls at the end of the transcript are in flight.
     """
     unanswered = _Open()
     pairs: list[Pair] = []
@@ -174,7 +175,7 @@ def pair(messages: Sequence[Message]) -> Pairing:
 
 
 def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
-    """Rule 3: results that were written before their call."""
+    """The pairs by rule 3: results that were written before their call."""
     turn_of = list(accumulate(map(int, map(is_user_words, messages))))
     by_id: dict[str, list[Half]] = {}
     for result in reversed(results):
@@ -191,23 +192,19 @@ def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[H
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """How the records of one transcript hang together.
+    """Which records of a transcript belong together.
 
-    Guarantees: ``exchanges`` is a partition of the records into the smallest sets that divide neither a call from its
-    results (or from the unread record of its turn that they may stand in) nor a message over several records; each is
-    ascending, and they are in the order of their first records. ``borders`` are the ascending indices, 0 and the number
-    of records among them, at which a cut divides no exchange. In transcript order are ``orphan_calls``,
-    ``orphan_results``, ``in_flight`` (calls still running at the end) and ``torn`` (halves whose other one may stand in
-    an unread record).
+    Guarantee: ``exchanges`` partitions the records into the smallest sets that separate neither a call from its results
+    (or from an unread record of its turn that may hold them), nor the records of one message from each other.
     """
 
-    exchanges: tuple[tuple[int, ...], ...]
-    borders: tuple[int, ...]
+    exchanges: tuple[tuple[int, ...], ...]  # each ascending; in the order of their first records
+    borders: tuple[int, ...]  # ascending indices at which a cut divides no exchange, from 0 to the number of records
     pairs: tuple[Pair, ...] = ()
-    orphan_calls: tuple[Half, ...] = ()
+    orphan_calls: tuple[Half, ...] = ()  # in transcript order, as the three fields below
     orphan_results: tuple[Half, ...] = ()
-    in_flight: tuple[Half, ...] = ()
-    torn: tuple[Half, ...] = ()
+    in_flight: tuple[Half, ...] = ()  # calls still running at the end
+    torn: tuple[Half, ...] = ()  # halves whose partner may stand in an unread record
 
     def orphaned(self) -> frozenset[int]:
         """The records of every exchange that holds an orphan."""
@@ -223,7 +220,7 @@ def group(messages: Sequence[Message]) -> Grouping:
     orphan_calls, in_flight = _unanswered(messages, found.calls_alone)
     torn = _torn(messages, orphan_calls, found.results_alone)
     links = [*((item.call.record, item.result.record) for item in found.pairs), *torn.values()]
-    # Neighbouring records of one group. A user's words end a group: what repeats its name later is a copy.
+    # Link the records of one message. A user's message ends it: records with its name after that are copies.
     last: dict[str, int] = {}
     for index, message in enumerate(messages):
         if message.role is Role.META:
@@ -247,7 +244,7 @@ def group(messages: Sequence[Message]) -> Grouping:
 
 
 def orphans(messages: Sequence[Message]) -> tuple[Half, ...]:
-    """The ``orphan_calls`` and ``orphan_results`` of `group`, without the rest of it."""
+    """The ``orphan_calls`` and ``orphan_results`` that `group` finds, without computing the rest."""
     found = pair(messages)
     calls, _ = _unanswered(messages, found.calls_alone)
     torn = _torn(messages, calls, found.results_alone)
@@ -255,7 +252,7 @@ def orphans(messages: Sequence[Message]) -> tuple[Half, ...]:
 
 
 def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[Half]) -> dict[Half, tuple[int, int]]:
-    """The halves whose other one may stand in a record of their turn that nobody could read, with its link to that."""
+    """The halves whose partner may stand in an unread record of their turn, each with the link to that record."""
     unread = [i for i, message in enumerate(messages) if message.is_unread] if calls or results else []
     if not unread:
         return {}
@@ -270,14 +267,14 @@ def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[
 
 
 def _unanswered(messages: Sequence[Message], calls: tuple[Half, ...]) -> tuple[tuple[Half, ...], tuple[Half, ...]]:
-    """Calls without a result: those before the last step were given up, the others are still in flight.
+    """Divide the calls without a result: those before the last step are orphans, the others are still in flight.
 
     A new step begins with words of the user or the assistant, with a summary, and with a call after a
     result. Records of one group are one step.
     """
     if not calls:
         return (), ()
-    # A step begins at any words of no group, whatever is before them: nothing before the last of these is looked at.
+    # Words outside of any group always begin a step, so nothing before the last such record needs to be looked at.
     last_step = 0
     for index in range(len(messages) - 1, 0, -1):
         message = messages[index]
@@ -303,7 +300,7 @@ def _unanswered(messages: Sequence[Message], calls: tuple[Half, ...]) -> tuple[t
 
 
 def _components(count: int, links: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Connected components of ``range(count)``, by union and find."""
+    """The connected components of ``range(count)`` under these links, by union and find."""
     parent = list(range(count))
 
     def root(index: int) -> int:
@@ -322,7 +319,7 @@ def _components(count: int, links: Sequence[tuple[int, int]]) -> tuple[tuple[int
 
 
 def borders_of(count: int, exchanges: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """The places in ``range(count)`` at which a cut divides none of these exchanges, both ends among them."""
+    """The indices from 0 to ``count``, both included, at which a cut divides none of these exchanges."""
     reach = list(range(count))
     for exchange in exchanges:
         reach[exchange[0]] = exchange[-1]
@@ -340,21 +337,21 @@ def _speaks(message: Message) -> bool:
     return message.role is Role.ASSISTANT and any(isinstance(part, Text) and part.text for part in message.parts)
 
 
-# This many turns on each side of a gap are compared: TextTiling (Hearst 1997) takes blocks of a few sentences, as
-# one alone is too short to decide.
+# Number of turns on each side of a gap that are compared. TextTiling (Hearst 1997) compares blocks of a few sentences,
+# since a single one is too short to decide.
 _BLOCK_TURNS = 3
-# A gap deeper than others carries no information where all turns speak of one thing: it has to fall to this ratio of
-# the cohesion that is reached on either side of it.
+# A topic begins only where cohesion falls to this ratio of its maximum on either side. Otherwise small dips would
+# divide a conversation about a single subject.
 _RATIO = 0.6
 
 
 def topics(vocabularies: Sequence[Collection[str]]) -> tuple[range, ...]:
-    """The topics of turns given by their words, by the turns' places: in order, none empty, each in exactly one.
+    """Divide turns into topics. ``vocabularies`` holds the words of each turn; a topic is a range of turns.
 
-    A topic begins where cohesion with the turns before is a local minimum, below its mean minus half of its
-    standard deviation and well below what it is around; so no topic is found in less than four turns, and the first
-    and the last turn are never alone. Depends on which words a turn has, not on their order;
-    time linear in the number of words.
+    Guarantees: topics are in order and not empty, and every turn is in exactly one. A topic begins where the cohesion
+    with the turns before is a local minimum, below the mean minus half of the standard deviation, and at most `_RATIO`
+    of its maximum on either side. So fewer than four turns are one topic, and the first and the last turn are never
+    alone. The order of words does not matter. Time is linear in the number of words.
     """
     if not vocabularies:
         return ()
@@ -371,10 +368,10 @@ def topics(vocabularies: Sequence[Collection[str]]) -> tuple[range, ...]:
 
 
 def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
-    """Between 0 and 1 for each gap between two turns: the cosine of the words of the turns before and after it.
+    """The cohesion at each gap between two turns, from 0 to 1: the cosine of the words before and after the gap.
 
-    A word that one turn alone has ties it to nothing and is left out; one that few turns have weighs more. 1 where one
-    side has no words: nothing distinguishes the two.
+    Words of a single turn are left out, since they connect it to nothing; words of few turns weigh more. The cohesion
+    is 1 if one side has no words, since nothing distinguishes the two sides.
     """
     turns_with = Counter(word for vocabulary in vocabularies for word in set(vocabulary))
     total = len(vocabularies)
@@ -384,7 +381,7 @@ def _cohesion(vocabularies: Sequence[Collection[str]]) -> list[float]:
     for at in range(1, total):
         before = Counter(chain(*bags[max(0, at - _BLOCK_TURNS) : at]))
         after = Counter(chain(*bags[at : at + _BLOCK_TURNS]))
-        # Summed exactly, so in any order of the words.
+        # Exact sums, so that the result does not depend on the order of the words.
         shared = fsum(turns * after[word] * weights[word] for word, turns in before.items() if word in after)
         squares = [fsum(turns * turns * weights[word] for word, turns in side.items()) for side in (before, after)]
         gaps.append(shared / sqrt(prod(squares)) if before and after else 1.0)

@@ -1,4 +1,4 @@
-"""To-do lists: what agents' planning tools say is done, in progress and open, whoever made them."""
+"""To-do lists: the steps that are done, in progress and open, as the planning tools of all known agents state them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAN_TOOLS = frozenset(
 
 
 def is_plan_call(name: str, arguments: Any) -> bool:
-    """Whether a call is of a list of steps: by a planning tool, or by a query of the table that holds the list."""
+    """Whether a call reads or changes a to-do list: by a planning tool, or by a query of the table with the list."""
     return short_name(name) in PLAN_TOOLS or (name == _QUERY_TOOL and _TABLE.search(_query(arguments)) is not None)
 
 
@@ -34,19 +34,15 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Todo:
-    """One step of a plan; ``record`` shows its last change, ``key`` is what later calls name it by, where they do.
-
-    ``detail``: its description, where that states more than ``text``. By a list that several agents share, ``owner``
-    works on it, and others come first where it ``is_blocked``.
-    """
+    """One step of a plan."""
 
     text: str
     state: State
-    record: int
-    key: str = ""
-    detail: str = ""
-    owner: str = ""
-    is_blocked: bool = False
+    record: int  # the record that shows its last change, counted from 0
+    key: str = ""  # the name by which later calls refer to it; empty if they cannot
+    detail: str = ""  # its description, if that states more than ``text``
+    owner: str = ""  # the agent that works on it, if several agents share the list
+    is_blocked: bool = False  # other steps must be done first
 
 
 _STATES = {
@@ -59,10 +55,10 @@ _LIST_KEYS = ("todos", "todoList", "todo_list", "plan", "task_list", "tasks", "i
 _TEXT_KEYS = ("content", "step", "title", "description", "subject", "text", "task", "name")
 
 
-# As `TaskList` shows a task: `#7 [pending] Run the tests (ann) [blocked by #6]`.
+# A task as `TaskList` shows it: `#7 [pending] Run the tests (ann) [blocked by #6]`.
 _SHOWN_TASK = re.compile(r"^#(\d+) \[(\w+)\] (.+?)(?: \(([\w-]+)\))?(?: \[(blocked by) [^\]]*\])?$", re.MULTILINE)
 _SHOWS_NONE = "No tasks found"
-# Before the number of a step that no call can name.
+# Opens the key of a step that no call can refer to; its number follows.
 _UNNAMED = "without key "
 # The tool by which an agent queries a database of its session, and the table that holds the list there.
 _QUERY_TOOL = "sql"
@@ -71,23 +67,23 @@ _TABLE = re.compile(r"\btodos\b")
 
 @dataclass(slots=True, kw_only=True)
 class TodoReplay:
-    """The list as the planning calls so far left it; ``text`` is the last plan written as text, in ``record``."""
+    """A to-do list as the planning calls so far left it."""
 
-    todos: dict[str, Todo] = field(default_factory=dict)
-    text: str = ""
-    record: int = -1
-    _has_tasks: bool = False
-    _created: int = 0
+    todos: dict[str, Todo] = field(default_factory=dict)  # by key; steps without one by a key of this replay's own
+    text: str = ""  # the last plan that was written as a text; empty: none
+    record: int = -1  # the record of that text
+    _has_tasks: bool = False  # the list consists of tasks with keys, so new tasks are added rather than replacing it
+    _created: int = 0  # tasks created so far, from which a task without a number in its result gets its key
 
     @classmethod
     def going_on(cls, todos: Iterable[Todo]) -> TodoReplay:
-        """A replay that begins with the steps that an earlier one ended with."""
+        """A replay that begins with these steps, with which an earlier replay ended."""
         known = {todo.key or f"{_UNNAMED}{number}": todo for number, todo in enumerate(todos)}
         named = sum(bool(todo.key) for todo in known.values())
         return cls(todos=known, _has_tasks=named > 0, _created=named)
 
     def call(self, name: str, arguments: Any, answer: str, record: int) -> None:
-        """Take in a planning call and what the tool answered."""
+        """Update the list by a planning call and the tool's answer to it."""
         arguments = arguments if isinstance(arguments, Mapping) else {}
         name = short_name(name)
         if name == "taskcreate":
@@ -112,7 +108,7 @@ class TodoReplay:
                 state = _STATES.get(status, State.OPEN) if status else todo.state
                 self.todos[key] = replace(todo, text=text, state=state, record=record)
             elif status:
-                # It is one of the steps whose keys are not known: what is so of these, nobody can say.
+                # The call changes one of the steps whose keys are not known, so the state of all of these is unknown.
                 self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
         elif name == "tasklist":
             self._list(answer, record)
@@ -128,19 +124,19 @@ class TodoReplay:
             self.text, self.record = plan, record
 
     def close(self, key: str, record: int) -> None:
-        """Take a step for done, where the list has it and has not."""
+        """Mark a step as done, if the list has one with this key that is not done."""
         todo = self.todos.get(key)
         if todo and todo.state is not State.DONE:
             self.todos[key] = replace(todo, state=State.DONE, record=record)
 
     def has_open(self) -> bool:
-        """Whether a step is not done."""
+        """Whether any step is not done."""
         return any(todo.state is not State.DONE for todo in self.todos.values())
 
     def _run(self, query: str, record: int) -> None:
-        """Take in a query of the database that holds the list."""
+        """Update the list by a query of the database that holds it."""
         if not query.lstrip().upper().startswith("SELECT"):
-            # What it does to steps whose keys are not known, nobody can say.
+            # What the query does to the steps whose keys are not known cannot be known: forget them.
             self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
         rows = [
             (key, one.text, one.detail, "blocked" if one.is_blocked else _STATUS_OF[one.state])
@@ -156,7 +152,7 @@ class TodoReplay:
                 self.todos[key] = old if old and replace(old, record=record) == todo else todo
 
     def _list(self, answer: str, record: int) -> None:
-        """Take over a list that was shown: others, such as subagents, may have worked on it."""
+        """Replace the list by one that a tool showed, on which others, such as subagents, may have worked."""
         shown = sorted(_SHOWN_TASK.findall(answer), key=lambda task: int(task[0]))
         if not (shown or _SHOWS_NONE in answer):
             return
@@ -166,7 +162,8 @@ class TodoReplay:
             todo = before.get(key)
             if todo is None or not text.startswith(todo.text):
                 todo = Todo(text=text, state=state, record=record, key=key)
-            # What is not done is so still; when it was done, an earlier record shows.
+            # For a step that is not done this record is the newest evidence; for one that was done before, an earlier
+            # record shows when it was done.
             is_news = todo.state is not state or state is not State.DONE
             todo = replace(todo, state=state, owner=owner, is_blocked=bool(blocked))
             self.todos[key] = replace(todo, record=record) if is_news else todo
@@ -174,7 +171,7 @@ class TodoReplay:
 
 
 def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Text and status of each step, in any of the shapes that agents use."""
+    """The text and status of each step in a planning call, in any of the shapes that agents use; empty if none."""
     for key in _LIST_KEYS:
         value = arguments.get(key)
         if isinstance(value, str) and "[" in value:
@@ -198,7 +195,7 @@ def _query(arguments: Any) -> str:
     return query if isinstance(query, str) else ""
 
 
-# A database as agents have it, and its steps.
+# The tables in which agents keep a list, and the statements that write and read the steps.
 _TABLES = """
 CREATE TABLE todos (id TEXT PRIMARY KEY, title TEXT, description TEXT, status TEXT DEFAULT 'pending',
                     created_at TEXT, updated_at TEXT);
@@ -207,14 +204,15 @@ CREATE TABLE todo_deps (todo_id TEXT, depends_on TEXT);
 _INSERT = "INSERT INTO todos (id, title, description, status) VALUES (?, ?, ?, ?)"
 _SELECT = "SELECT id, title, description, status FROM todos ORDER BY rowid"
 _FUNCTIONS = frozenset(("coalesce", "count", "datetime", "ifnull", "lower", "max", "min", "upper"))
-# Of a query: instructions of SQLite, and bytes of a value.
+# Limits of a query: instructions of SQLite's virtual machine, and bytes of one value.
 _MOST_INSTRUCTIONS, _MOST_VALUE_BYTES = 200_000, 100_000
 
 
 def _rows_after(query: str, rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
-    """Key, title, description and status of the steps after a query; a statement that fails ends it.
+    """Run a query on these steps, and return key, title, description and status of the steps after it.
 
-    It runs on a database in memory that holds these steps alone, may touch nothing else, and is ended when it is long.
+    The query runs in a database in memory that holds only these steps. It may touch nothing else, and it is stopped at
+    the first statement that fails and when it runs too long.
     """
     import sqlite3
 

@@ -1,1 +1,1 @@
-"""Spans to a summary by a model: redacted, within limits, checked; the digest where it fails. Begin at `model.py`."""
+"""Summaries by a model: redacted, within limits, checked; by the digest where it fails. Begin at `model.py`."""

@@ -1,10 +1,10 @@
-"""Whether a reply is the summary that was asked for, and what of it does not hold.
+"""Whether a reply is the summary that was asked for, and which of its names and quotations have no source.
 
-It is held against the records as they were written, not as a prompt showed them (a prompt leaves much out): what it
-names or quotes must stand there, and of what a summary of them has to name (changed files, the user's things, open
-steps, names) it must name enough. Limits come from real compactions of clients, against replies that are none: see
-tests/replies. Only a reply that is not a summary of these records is refused; single names that nobody wrote are
-marked, single items are taken out.
+A reply is compared with the records as they were written, not as a prompt showed them, since a prompt leaves much out.
+What the reply names or quotes must stand in them, and it must name enough of what a summary of them has to name
+(changed files, open steps, names, above all those that the user used). The limits separate real compactions of clients
+from replies that are not summaries: see tests/replies. Only a reply that is not a summary of these records is refused;
+single names that nobody wrote are marked, and items in which nothing has a source are taken out.
 """
 
 from __future__ import annotations
@@ -32,24 +32,29 @@ from compactor_cli.model.transcript import Role, Text, ToolCall, ToolResult, Tra
 from compactor_cli.model.value import dataclass
 
 MARK = " (?)"
-# Shorter numbers are counts and sums as often as not: a summary may reckon.
+# Shorter numbers need no source: they are often counts and sums, which a summary may work out itself.
 _LONG_NUMBER_DIGITS = 7
-# Names in a text that nobody would look for in a transcript.
+# Names in common use, which a summary may write though no record does.
 _REMARK_NAMES = frozenset({"N/A", "n/a", "I/O", "CI/CD", "TCP/IP", "GitHub", "JavaScript", "TypeScript", "OpenAI"})
+# Alternatives, which look like a path: `tides/currents`.
 _WORDS_AND_SLASHES = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*(?:/[^\W\d_]+(?:['’-][^\W\d_]+)*)+")
 _TAG = re.compile(r"</?[A-Za-z][A-Za-z_-]*(?:\s[^<>\n]*)?/?>")
 _ISSUE = re.compile(r"#\d+")
+# What follows a path: `:12`, `:12-20`, `:12:5`.
 _LINE_NUMBER = re.compile(r":\d+(?:[-:,]\d+)*$")
-# A request in quotation marks that a text lays in the user's mouth.
+# A quotation within one line. It is attributed to the user if `_BY_USER` matches the text before it.
 _QUOTE = re.compile(r"[\"“「『]([^\"“”「」『』\n]{1,400})[\"”」』]")
 _LEAST_QUOTE_CHARS = 12
+# `the user asked for the gauge: `
 _BY_USER = re.compile(
     r"\b(?:user|they|he|she)\b[^.\n\"“]{0,60}\b(?:said|says|asked|asks|requested|wrote|writes|wants|demanded|insisted"
     r"|told|instructed|confirmed|replied|answered|stated|ordered)\b[^.\n\"“]{0,30}$|用户[^。\n「“\"]{0,20}$",
     re.IGNORECASE,
 )
+# Where a quotation leaves something out: `...`, `[the rest of the table]`.
 _LEFT_OUT = re.compile(r"\.{3}|…|\[[^\]]*\]")
 _WORD = re.compile(r"\w+")
+# Scripts without blanks between words.
 _DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _RUN_WORDS = 3
 # Clients and models shorten quotations; at least this share of one must be the user's words.
@@ -60,7 +65,7 @@ _LEAST_QUOTED_RATIO = 0.5
 class Named:
     """What a text names."""
 
-    names: int
+    names: int  # how many names it holds, other than the numbers below
     unfound: tuple[str, ...] = ()  # names without a source
     numbers: tuple[str, ...] = ()  # numbers without a source
 
@@ -71,20 +76,26 @@ class Named:
 
 
 class SourceRecords:
-    """Full records, searched for what a text names, and what a model was shown besides; put together once."""
+    """Full records, and what else a model was shown, to be searched for what a text names.
+
+    The searched texts are put together once, when they are first needed.
+    """
 
     def __init__(self, parts: Iterable[tuple[Transcript, Sequence[int]]]) -> None:
         self._texts: tuple[_Searched, ...] = (_Searched(parts),)
 
     def with_shown(self, *texts: str) -> SourceRecords:
-        """The same records, and these texts (instructions, a list of facts, an earlier summary)."""
+        """A copy that searches these texts too (instructions, a list of facts, an earlier summary)."""
         other = copy(self)
         # Most names stand in these, which are shorter: they are searched first.
         other._texts = (_Searched((), texts), *self._texts)
         return other
 
     def named(self, text: str) -> Named:
-        """What the text names; tags, words with a slash between them and the records' own spelling aside."""
+        """The names and numbers in a text, and which of them have no source.
+
+        Tags, words joined by slashes and names in common use do not count; nor does the case of a name, see `holds`.
+        """
         names = 0
         unfound: list[str] = []
         numbers: list[str] = []
@@ -99,7 +110,10 @@ class SourceRecords:
         return Named(names=names, unfound=tuple(unfound), numbers=tuple(numbers))
 
     def holds(self, name: str) -> bool:
-        """Whether a name stands somewhere, in whatever case, as a whole or (a path) in two pieces."""
+        """Whether a name stands in the texts, in upper or lower case.
+
+        A path may stand there in two pieces, an issue (``#12``) by its address, and names joined by slashes one by one.
+        """
         if any(name in one.text for one in self._texts):
             return True
         folded = _LINE_NUMBER.sub("", name).casefold()
@@ -118,13 +132,16 @@ class SourceRecords:
         return any(folded in one.folded for one in self._texts)
 
     def is_by_user(self, text: str) -> bool:
-        """Whether most of a text are words of a user's messages."""
+        """Whether at least half of a text's runs of words stand in the user's words; true for a text without words."""
         runs = _runs(text)
         known = sum(any(run in one.user_runs for one in self._texts) for run in runs)
         return not runs or known >= _LEAST_QUOTED_RATIO * len(runs)
 
     def is_quoted(self, quotation: str) -> bool:
-        """Whether a quotation is mostly the user's words, or else stands in the records: what was left out aside."""
+        """Whether each piece of a quotation is mostly the user's words, or else stands in the texts word for word.
+
+        The pieces are those between ellipses and remarks in brackets.
+        """
         pieces = [words for piece in _LEFT_OUT.split(quotation) if (words := " ".join(_WORD.findall(piece.casefold())))]
         return all(self.is_by_user(piece) or any(f" {piece} " in one.spaced for one in self._texts) for piece in pieces)
 
@@ -138,7 +155,7 @@ class _Searched:
 
     @cached_property
     def text(self) -> str:
-        """All texts, each with its record as it was written: bookkeeping names directories and branches."""
+        """All texts, and each record as it was written: its bookkeeping names directories and branches."""
         texts = list(self._texts)
         for transcript, index in self._indices:
             for part in transcript.messages[index].parts:
@@ -161,7 +178,7 @@ class _Searched:
 
     @cached_property
     def user_runs(self) -> frozenset[tuple[str, ...]]:
-        """Of the users' words: refusals of calls, earlier summaries and what else was shown included."""
+        """The runs of the user's words; of refusals of calls, earlier summaries and what else was shown, too."""
         texts = list(self._texts)
         for message in (transcript.messages[index] for transcript, index in self._indices):
             if message.role is Role.USER or message.results:
@@ -173,7 +190,10 @@ class _Searched:
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
-    """Each three words in a row, in lower case; of a shorter text, all of its words; characters where dense."""
+    """Every three words in a row, in lower case; a text of up to three words is one run, an empty one none.
+
+    In scripts without blanks a character counts as a word.
+    """
     words = [piece for word in _WORD.findall(text.casefold()) for piece in (word if _DENSE.search(word) else (word,))]
     if len(words) <= _RUN_WORDS:
         return [tuple(words)] if words else []
@@ -181,19 +201,21 @@ def _runs(text: str) -> list[tuple[str, ...]]:
 
 
 def marked(text: str, names: Iterable[str]) -> str:
-    """The text with a question mark in brackets after the first place of each of these names."""
+    """The text with a question mark in brackets after the first occurrence of each of these names."""
     for name in sorted(names, key=len, reverse=True):
         pattern = re.compile(rf"(?<![\w/]){re.escape(name)}(?![\w/])(?P<tick>`?)(?! \(\?\))")
         text = pattern.sub(lambda found: f"{found[0]}{MARK}", text, count=1)
     return text
 
 
+# The most that are essential: salient names, the user's names among them, changed files, open steps.
 MOST_SALIENT, _MOST_OF_USER, _MOST_FILES, _MOST_STEPS = 50, 20, 40, 12
-# Names of parameters are taken out of this many.
+# How many ranked names to offer: those of tools' parameters are removed from them.
 MOST_RANKED = 4 * MOST_SALIENT
-# Where there are few names, words stand for them.
+# Where there are fewer essentials than the first, as many words as the second are essential, too.
 _LEAST_NAMES, _MOST_WORDS = 6, 6
 _FILE_WEIGHT, _STEP_WEIGHT = 3.0, 2.0
+# A text names a step if it holds this share of the step's words; shorter words are not looked for.
 _LEAST_STEP_RATIO = 0.6
 _STEP_WORD_CHARS = 4
 
@@ -203,8 +225,8 @@ class Essential:
     """What a summary has to name."""
 
     name: str
-    words: tuple[str, ...]  # what a text must hold then, in lower case
-    record: str = ""  # its last place
+    words: tuple[str, ...]  # in lower case: a text names it that holds most of these
+    record: str = ""  # the newest record that holds it, as prompts number it; empty: none
     weight: float = 1.0
 
     def is_in(self, folded: str) -> bool:
@@ -219,9 +241,10 @@ class Essential:
 def essentials_of(
     numbered: Sequence[tuple[str, Event]], ranked: Iterable[str], terms: Mapping[str, float]
 ) -> tuple[Essential, ...]:
-    """The essentials of these events (with the numbers of their records, as prompts show them), the weightiest first.
+    """What a summary of these events has to name, the weightiest first.
 
-    ``ranked`` are the most salient names and ``terms`` weigh the words. Names of tools' parameters are never essential.
+    ``numbered``: each event with the number of its record, as prompts show it. ``ranked``: the most salient names, best
+    first. ``terms``: the weights of words. Names of tools' parameters are never essential.
     """
     found = [event for _, event in numbered]
     wanted: list[Essential | str] = []
@@ -248,7 +271,7 @@ def essentials_of(
 
 
 def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
-    """Each thing once, names as essentials of their own."""
+    """The essentials, bare names made into such, without those whose words came before."""
     unique: dict[tuple[str, ...], Essential] = {}
     for one in found:
         fact = one if isinstance(one, Essential) else Essential(name=one, words=(one.casefold(),))
@@ -258,9 +281,9 @@ def _unique(found: Iterable[Essential | str]) -> tuple[Essential, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How much of the essentials a text names: by weight (0 to 1), and which are missing."""
+    """How much of the essentials a text names."""
 
-    ratio: float
+    ratio: float  # by weight, 0 to 1
     missing: tuple[Essential, ...]
 
 
@@ -273,13 +296,15 @@ def coverage(text: str, wanted: Sequence[Essential]) -> Coverage:
     return Coverage(ratio=ratio, missing=missing)
 
 
+# How a line begins about a call that the user stopped, by language.
 _STOPPED = tuple(f"- {words_of(language).stopped}" for language in LANGUAGES)
 
 
 def not_shown(facts: str, texts: Sequence[str]) -> str:
-    """Those of the facts, an item a line, of which some name stands in none of the texts.
+    """The lines of ``facts`` that the texts do not show.
 
-    What the user stopped is shown by its own words alone: a text may name the thing and not say that it was refused.
+    A line is shown where it stands in the texts itself or all its names do. For a call that the user stopped the line
+    itself must stand there: a text may name the call and not state that it was refused.
     """
     shown = "\n".join(texts)
 
@@ -290,23 +315,27 @@ def not_shown(facts: str, texts: Sequence[str]) -> str:
     return "\n".join(filter(is_news, facts.split("\n")))
 
 
-# The share of the essentials that a summary names at least; without headings it has to prove more.
+# The least share of the essentials that a summary must name: under headings; as prose, which has more to prove; and as
+# one of several parts.
 LEAST_COVERAGE, LEAST_COVERAGE_OF_PROSE, LEAST_COVERAGE_OF_PART = 0.3, 0.45, 0.2
-# More names without a source than this, and few of the essentials: it is about something else.
+# A reply is about something else if a larger share of its names than the first has no source, and it covers less of the
+# essentials than the second.
 MOST_UNFOUND_RATIO, ENOUGH_COVERAGE = 0.25, 0.5
-# More than this, and it does so whatever else it names.
+# Above this share of names without a source it is, however much it covers.
 FOREIGN_RATIO = 0.6
+# Fewer names without a source prove nothing.
 _LEAST_UNFOUND = 5
-# With this many headings of the template missing, the rest of the reply is.
+# A reply that lacks this share of the template's headings may have been cut off.
 _HALF = 0.5
+# How a text ends that was not cut off: `… at high tide.**`, `</notes>`.
 _ENDED = re.compile(r"(?:[.!?。！？][*_\"'”)]*|</\w+>)\s*\Z")
-# A budget has room for this many of them: a name with what is printed about it takes about 20 tokens.
+# A name with what is printed about it takes about this much: it limits how many essentials a budget has room for.
 _TOKENS_PER_ESSENTIAL = 20
 _LEAST_ESSENTIALS = 6
-# A model counts tokens by feel, and what is added to its text takes what is left.
+# How far over its budget a reply may be: models only estimate tokens, and what is added later takes what is left.
 LENGTH_TOLERANCE = 1.15
-_NAMED = 12
-# What is left of a call where a server knows no calls.
+_NAMED = 12  # names that a fault lists
+# A tool call as text, from a server that does not parse calls: `<tool_call>…`, `{"name": "read_gauge", …`.
 _CALL = re.compile(
     r"\A\s*(?:```\w*\s*)?(?:<(?:tool_call|function_calls?|invoke|function=|tool_use|antml)|\[TOOL_CALLS\]|<\|tool"
     r"|\{\s*\"(?:name|tool|tool_name|function|type|action)\"\s*:)"
@@ -314,38 +343,38 @@ _CALL = re.compile(
 
 
 class ReplyFault(StrEnum):
-    """Why a reply is not taken; the value is the name of what the model is given."""
+    """Why a reply is refused; the value names the text that explains it to the model."""
 
     TOOL_CALL = "tool-call"
     EMPTY = "empty"
-    CUT_OFF = "cut-off"
-    FILTERED = "filtered"
-    NO_SUMMARY = "no-summary"
-    TOO_LONG = "too-long"
-    INFLATED = "inflated"
-    INVENTED = "invented"
+    CUT_OFF = "cut-off"  # at its end, by the provider or by the looks of it
+    FILTERED = "filtered"  # by the provider
+    NO_SUMMARY = "no-summary"  # it names too little of what a summary has to name
+    TOO_LONG = "too-long"  # over its budget
+    INFLATED = "inflated"  # longer than what it stands for
+    INVENTED = "invented"  # too many names without a source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckInput:
-    """What a reply is held against."""
+    """What a reply is checked against."""
 
     records: SourceRecords  # in which everything that the reply names must stand
     essentials: tuple[Essential, ...]  # what the summary must name, the weightiest first
-    source_tokens: int  # the size of what it stands for
-    budget_tokens: int  # what it may take
-    headings: tuple[OutlineHeading, ...]
-    covered: frozenset[int]
+    source_tokens: int  # the size of the records it stands for
+    budget_tokens: int  # the most it should take; a little more is tolerated
+    headings: tuple[OutlineHeading, ...]  # that it was asked to use
+    covered: frozenset[int]  # the records, counted from 0, that it may cite
     known: Mapping[str, Section] = field(default_factory=dict)  # other names of the headings, as in `read_reply`
-    is_part: bool = False  # other summaries are about the rest
+    is_part: bool = False  # it is about some of the records; other summaries are about the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A reply read, and whether it is taken."""
+    """A reply as it was read, and whether it is accepted."""
 
-    outline: Outline  # as it is taken, or as it was read
-    fault: ReplyFault | None = None  # None: it is taken
+    outline: Outline  # with its marks, where it is accepted; else as it was read
+    fault: ReplyFault | None = None  # None: it is accepted
     details: Mapping[str, str] = field(default_factory=dict)  # of the fault, for the model
     invented: tuple[str, ...] = ()  # names and quotations without a source, which are marked or taken out
     numbers: tuple[str, ...] = ()  # counts and sums that no record shows, left as they are
@@ -357,7 +386,7 @@ class Verdict:
 
 
 def check(reply: Reply, check_input: CheckInput, count: Callable[[str], int]) -> Verdict:
-    """The reply read, and the first fault it has. Raises nothing, whatever the text."""
+    """The verdict on a reply: its first fault, or what is accepted of it. Raises nothing, whatever the text."""
     outline = read_reply(reply.text, check_input.headings, check_input.covered, check_input.known)
     named = check_input.records.named(outline.text)
     if found := _fault(reply, outline, named, check_input, count):
@@ -368,7 +397,10 @@ def check(reply: Reply, check_input: CheckInput, count: Callable[[str], int]) ->
 def _fault(
     reply: Reply, outline: Outline, named: Named, check_input: CheckInput, count: Callable[[str], int]
 ) -> tuple[ReplyFault, dict[str, str]] | None:
-    """What is wrong first: by the reply's own account, by what it holds, by its length. With details for the model."""
+    """The first fault of a reply, with details for the model; None if there is none.
+
+    Checked in this order: how the provider ended it, what it holds, how long it is.
+    """
     if reply.has_tool_call or _CALL.match(outline.text):
         return ReplyFault.TOOL_CALL, {}
     if reply.finish_reason == "content_filter":
@@ -401,9 +433,10 @@ def _fault(
 
 
 def _rest_missing(outline: Outline, openings: Mapping[str, list[Section]]) -> list[str]:
-    """The headings that are not there, where this many are missing that the reply ends too early.
+    """The headings that show that a reply was cut off; an empty list if it was not.
 
-    A reply that ends as a text does may be in a client's own format, which has fewer of them.
+    These are the missing ones, if they are half of all and the reply does not end as a text does (one that does may be
+    in a client's own format, which has fewer of them); else the tags that it opens and does not close.
     """
     if outline.prose:
         return []
@@ -415,12 +448,12 @@ def _rest_missing(outline: Outline, openings: Mapping[str, list[Section]]) -> li
 
 
 def _wanted(check_input: CheckInput) -> tuple[Essential, ...]:
-    """As many of the essentials as the summary has room for."""
+    """The weightiest essentials, as many as the summary has room for."""
     return check_input.essentials[: max(_LEAST_ESSENTIALS, check_input.budget_tokens // _TOKENS_PER_ESSENTIAL)]
 
 
 def _healed(outline: Outline, named: Named, check_input: CheckInput) -> Verdict:
-    """The reply with what has no source marked, and without items that nothing in has one."""
+    """The verdict that accepts a reply, its names without a source marked, items in which nothing has one left out."""
     invented = list(named.unfound)
     sections = []
     for part in outline.sections:
@@ -436,11 +469,15 @@ def _healed(outline: Outline, named: Named, check_input: CheckInput) -> Verdict:
 def _healed_item(
     item: Item, section: Section, unfound: Sequence[str], records: SourceRecords
 ) -> tuple[Item | None, Sequence[str]]:
-    """The item with its doubts marked (None: nothing of it has a source), and its quotations that have none."""
+    """The item with what has no source marked, and its quotations without a source.
+
+    The item is None if it is to be left out: it has several names and none has a source, or it is listed as the user's
+    words and does not consist of them.
+    """
     if section is Section.USER:
         quoted = _QUOTE.findall(item.text)
         false = [quote for quote in quoted if not records.is_quoted(quote)]
-        # An account in other words than the user's is left out, and not held against the reply.
+        # A paraphrase of the user is left out and does not count as invented.
         if false or not (quoted or records.is_by_user(item.text)):
             return None, false
     misquoted = []
@@ -458,7 +495,7 @@ def _healed_item(
     return replace(item, text=text), misquoted
 
 
-# What the one who goes on needs last, where a summary is longer than it may be.
+# Where a summary that is too long loses items first: what whoever continues the work needs least.
 _DROPPED_FIRST = (
     Section.HISTORY,
     Section.COMMANDS,
@@ -473,7 +510,7 @@ _DROPPED_FIRST = (
 
 
 def cut_to_budget(verdict: Verdict, check_input: CheckInput, count: Callable[[str], int]) -> Verdict:
-    """The verdict on a summary that is too long: taken, without the last items of what matters least."""
+    """The verdict that accepts a summary that is too long, without the last items of the least needed sections."""
     outline = verdict.outline
     named = check_input.records.named(outline.text)
     taken = _healed(outline, named, check_input)
@@ -488,6 +525,6 @@ def cut_to_budget(verdict: Verdict, check_input: CheckInput, count: Callable[[st
 
 
 def is_enough(verdict: Verdict, check_input: CheckInput) -> bool:
-    """Whether a reply that lacks headings, and was not cut off by the provider, names most of what matters."""
+    """Whether a reply refused for missing headings, not cut off by the provider, covers half of the essentials."""
     is_cut = verdict.fault is ReplyFault.CUT_OFF and bool(verdict.details) and bool(verdict.outline.sections)
     return is_cut and coverage(verdict.outline.text, _wanted(check_input)).ratio >= ENOUGH_COVERAGE

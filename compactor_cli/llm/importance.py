@@ -1,11 +1,14 @@
-"""What of the middle is worth staying as it is: exchanges ranked by salience, by nearness to the task, or by a plug-in.
+"""Ranks the exchanges of the middle, to choose those that stay: by salience, by nearness to the task, or by a plug-in.
 
-By salience: the scores are the digest's. What the kept records show already counts nothing, and what a chosen exchange
-says counts nothing in another: lazy greedy coverage (Minoux 1978), gain / cost. By nearness to the task (the newest
-messages of the user, and the focus): by the words they share (BM25 as in Robertson and Zaragoza, "The Probabilistic
-Relevance Framework: BM25 and Beyond", 2009) or by the cosine of embeddings, which a model gives by way of the
-run's client (redacted, cached and within its limits) or a static model on this machine. A plug-in is found by an entry
-point of the group ``compact.importance``.
+By salience: the scores are the digest's. A fact that a kept record or an exchange chosen before shows counts nothing
+any more: lazy greedy coverage (Minoux 1978), by gain / cost.
+
+By nearness to the task, which is the newest messages of the user and the focus: by shared words (BM25 as in Robertson
+and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), or by the cosine of embeddings. These
+come from a provider's model through the run's client (redacted, cached and within its limits) or from a static model on
+this machine.
+
+By a plug-in: found by an entry point of the group ``compact.importance``.
 """
 
 from __future__ import annotations
@@ -42,9 +45,9 @@ F = TypeVar("F", bound=Hashable)
 
 
 def importance_of(keep: Keep) -> Importance | None:
-    """What ranks the middle by these settings, offline; None where the tail is unbroken.
+    """What ranks the middle by these settings, offline; None where only the newest records stay, in one run.
 
-    Raises UsageError for a name that neither is built in nor has a plug-in.
+    Raises UsageError for a name that is neither built in nor that of a plug-in.
     """
     if keep.by == SMART:
         return Salience()
@@ -57,7 +60,7 @@ class Salience:
     """Ranks by density of the digest's scores. Deterministic; time is linear in the transcript, except for sorting."""
 
     def rank(self, middle: Middle) -> Ranking:
-        """The blocks by what they add to those before them."""
+        """The blocks by what they add to the kept records and to the blocks ranked before them."""
         messages = middle.transcript.messages
         sent = [i for i, message in enumerate(messages) if not message.superseded]
         found = events(middle.transcript, sent)
@@ -79,13 +82,13 @@ class Salience:
 
 
 def greedy(blocks: Sequence[set[F]], costs: Sequence[float], values: Mapping[F, float]) -> list[int]:
-    """Blocks by gain / cost, each gain without the facts of the blocks before it; those without any are left out.
+    """The numbers of the blocks by gain / cost; facts of earlier blocks gain nothing, blocks without gain are left out.
 
-    Removes from ``blocks`` the facts that an earlier block of the order holds.
+    Removes from each of ``blocks`` the facts that an earlier block of the order holds.
     """
 
     def worth(number: int) -> float:
-        # Exact: a set gives its members in an order of its own.
+        # An exact sum: the order of a set's members varies, and a rounded sum would vary with it.
         return math.fsum(values.get(fact, 0.0) for fact in blocks[number]) / costs[number]
 
     heap = [(-worth(number), number) for number in range(len(blocks))]
@@ -104,13 +107,13 @@ def greedy(blocks: Sequence[set[F]], costs: Sequence[float], values: Mapping[F, 
     return order
 
 
-# The usual constants.
+# The usual constants of BM25.
 K1 = 1.2
 B = 0.75
 
 
 class Index:
-    """Documents, each a run of words, that can be searched by words."""
+    """Documents, each given as its words, to be searched by BM25."""
 
     def __init__(self, documents: Sequence[Iterable[str]]) -> None:
         counts = [Tally(document) for document in documents]
@@ -123,7 +126,7 @@ class Index:
                 self._postings.setdefault(word, []).append((i, number))
 
     def scores(self, query: Iterable[str]) -> dict[int, float]:
-        """The score of every document that holds one of these words, by its number; repeated words count once."""
+        """Scores by document number, for every document that holds one of these words; repeated words count once."""
         found: dict[int, float] = {}
         for word in dict.fromkeys(query):
             postings = self._postings.get(word, [])
@@ -133,15 +136,16 @@ class Index:
         return found
 
 
-# The messages of the user that say what the task is now.
+# How many of the user's messages stand for the task.
 NEWEST_MESSAGES = 3
 
+# Names of several words: `tide_table`, `tideTable`, `TideTable`.
 _NAME = re.compile(r"[A-Za-z]+_\w+|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+")
 _WITHIN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 class WordOverlap:
-    """Ranks by BM25: the words that an exchange shares with the task, the rarer the better."""
+    """Ranks by the words that an exchange shares with the task, rare ones counting more (BM25)."""
 
     def rank(self, middle: Middle) -> Ranking:
         """The blocks that share a word with the task, best first; of equals the newest."""
@@ -159,7 +163,7 @@ def task(middle: Middle) -> tuple[str, ...]:
 
 
 def texts(middle: Middle) -> tuple[str, ...]:
-    """What each block says: words, calls and results."""
+    """The text of each block: words, calls and results."""
     by_record: dict[int, list[str]] = {}
     for event in events(middle.transcript, sorted(i for block in middle.blocks for i in block)):
         by_record.setdefault(event.record, []).append(event.text)
@@ -167,7 +171,7 @@ def texts(middle: Middle) -> tuple[str, ...]:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """The words that carry meaning, and those within names: ``tide_table`` and ``TideTable`` are about tables."""
+    """The words of a text that carry meaning, and those within names: ``tide_table`` also gives ``tide``, ``table``."""
     yield from terms(text)
     for name in _NAME.findall(text):
         yield from filter(is_term, (word.lower() for word in _WITHIN.findall(name)))
@@ -176,19 +180,19 @@ def _terms(text: str) -> Iterator[str]:
 Vector = Sequence[float]
 # The vectors of texts, in their order; raises ModelFailure.
 Embed = Callable[[Sequence[str]], Sequence[Vector]]
-# Embedding models read a few hundred to a few thousand tokens; of longer texts the first part and the last.
+# Embedding models read a few hundred to a few thousand tokens: of a longer text they get its beginning and its end.
 FIRST_CHARS = 3_000
 LAST_CHARS = 1_000
 
 
 class EmbeddingSimilarity:
-    """Ranks by the largest cosine to a newest message of the user or the focus."""
+    """Ranks by the largest cosine between a block and one of the user's newest messages or the focus."""
 
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
 
     def rank(self, middle: Middle) -> Ranking:
-        """The blocks, the nearest first; of equals the newest. By words, and with a note, where the model fails."""
+        """The blocks, the nearest first, of equals the newest; by shared words, with a note, where the model fails."""
         asked, candidates = task(middle), texts(middle)
         if not asked:
             return Ranking(order=())
@@ -251,7 +255,7 @@ def embedder(
 
 
 def not_asked(model: str) -> Embed:
-    """A function for plans, which send nothing: it fails, and says why."""
+    """A function that raises ModelFailure with the reason: for plans, which send nothing."""
 
     def embed(texts: Sequence[str]) -> Sequence[Vector]:
         raise ModelFailure(f"{model} is only asked when something is done")
@@ -294,9 +298,10 @@ def local_embedder(name: str) -> Embed:
 
 
 class PluginImportance:
-    """Asks the plug-in; where it fails, the newest exchanges stay. The plan says why, and ``warn`` is called once.
+    """Ranks by the plug-in of this name; where it fails, the newest exchanges stay.
 
-    Raises UsageError if nothing installed has the name.
+    The plan then notes why, and ``warn`` is called, once for all transcripts. Raises UsageError if no plug-in of this
+    name is installed.
     """
 
     def __init__(self, name: str, when_failing: WhenFailing, warn: Callable[[str], object] = lambda text: None) -> None:
@@ -310,7 +315,7 @@ class PluginImportance:
         self._is_warned = False
 
     def rank(self, middle: Middle) -> Ranking:
-        """Its ranking. Raises PluginFailed only where the run is strict."""
+        """The plug-in's ranking. Raises PluginFailed where it fails and ``when_failing`` is FAIL."""
         try:
             importance: Importance = load_plugin(PluginGroup.IMPORTANCE, self._name)
             ranking = importance.rank(middle)

@@ -1,4 +1,4 @@
-"""Limits of a run, for all its transcripts: how fast it asks, how often a server may fail it, what it may spend."""
+"""Limits of a run, for all its transcripts: how fast it may ask, how often a server may fail, what it may spend."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 WINDOW_SECONDS = 60.0
-# How often who waits looks at what the requests before it took.
+# How often a waiting request looks at what those before it used: it may be less than was reserved.
 _LOOK_SECONDS = 1.0
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
@@ -31,7 +31,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """How fast a run may ask; of those per minute, 0: no limit."""
+    """How fast a run may send requests; 0 per minute: no limit."""
 
     concurrency: int = 8  # requests under way at once
     requests_per_minute: int = 0
@@ -46,11 +46,10 @@ async def sleep_seconds(seconds: float) -> None:
 
 
 class RateLimiter:
-    """Lets requests through, first come first served, so that no minute holds more than the limits allow.
+    """Lets requests through, first come first served, so that no 60 seconds in a row hold more than the limits allow.
 
-    Any 60 seconds in a row are such a minute. A request counts with the most that it may take until it is known what
-    it took. A single one that is larger than the tokens of a minute waits until nothing else is in the minute, then
-    goes. Belongs to one event loop.
+    A request counts with the most tokens that it may use until it is known what it used. One that alone is over the
+    tokens of a minute goes when nothing else was sent within the last minute. Belongs to one event loop.
     """
 
     def __init__(
@@ -59,17 +58,17 @@ class RateLimiter:
         self._rate_limits = rate_limits or RateLimits()
         self._clock = clock
         self._sleep = sleep
-        self._sent: OrderedDict[int, tuple[float, int]] = OrderedDict()  # when, and with how many tokens
-        self._tokens = 0
-        self._count = 0
+        self._sent: OrderedDict[int, tuple[float, int]] = OrderedDict()  # time and tokens, by number of the request
+        self._tokens = 0  # of the requests in _sent
+        self._count = 0  # requests let through so far, which numbers them
         self._paused_until = 0.0
         self._gates: tuple[asyncio.Semaphore, asyncio.Lock] | None = None
 
     @asynccontextmanager
     async def acquire(self, tokens: int) -> AsyncIterator[int]:
-        """One request of at most ``tokens`` (prompt and reply); it may be sent within the block, and `took` less.
+        """Waits until a request of at most ``tokens`` (prompt and reply) may be sent, within the block.
 
-        The value is its number.
+        The value is the request's number, for `took`.
         """
         if self._gates is None:
             import asyncio
@@ -77,7 +76,7 @@ class RateLimiter:
             self._gates = asyncio.Semaphore(max(1, self._rate_limits.concurrency)), asyncio.Lock()
         places, queue = self._gates
         async with places:
-            async with queue:  # its waiters are served in order, so a large request is not overtaken for ever
+            async with queue:  # a lock serves in order, so that a large request is not overtaken for ever
                 while (seconds := max(self._paused_until - self._clock(), self._window_seconds(tokens))) > 0:
                     await self._sleep(min(seconds, _LOOK_SECONDS))
                 self._count += 1
@@ -87,7 +86,7 @@ class RateLimiter:
             yield number
 
     def took(self, number: int, tokens: int) -> None:
-        """The request of this number took these tokens, and no more."""
+        """Correct the tokens of the request of this number to what it used."""
         if number in self._sent:
             sent, before = self._sent[number]
             self._sent[number] = sent, tokens
@@ -98,7 +97,7 @@ class RateLimiter:
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     def _window_seconds(self, tokens: int) -> float:
-        """How long until enough of the last minute is over."""
+        """How long until a request of these tokens fits into the minute before it; 0: it fits now."""
         now = self._clock()
         while self._sent and next(iter(self._sent.values()))[0] <= now - WINDOW_SECONDS:
             self._tokens -= self._sent.popitem(last=False)[1][1]
@@ -120,25 +119,27 @@ COOL_DOWN_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """Of one server; times in unix seconds."""
+    """What the breaker knows of one server; times in unix seconds."""
 
-    failures: int = 0
+    failures: int = 0  # in a row
     opened: float = 0.0  # 0: closed
     probed: float = 0.0  # when the last probe was let through
-    reason: str = ""
+    reason: str = ""  # of the last failure
 
 
 class Breaker:
-    """Counts calls that failed one after another, by server (host and key); for all transcripts of a run.
+    """A circuit breaker for all transcripts of a run: it counts the calls that fail in a row by server (host and key).
 
-    A call fails when its last attempt ends in a `Passing` failure; what the server refuses, and a reply that is no
-    use, do not count. Closed: everything goes, but until a server has answered in this run, and again after a
-    failure, no more calls are under way than failures are left, so that a server which is down is asked
-    ``failures`` times however many transcripts wait. After ``failures`` in a row it opens: `admitted` raises. After
-    the cool-down one probe is admitted and the others wait for it; if it succeeds the breaker closes, else it stays
-    open for another cool-down. ``file`` (in the state folder) carries this to the next run; without it, or if it
-    cannot be read or written, the breaker counts for this run alone. A file is never trusted to be whole.
-    Belongs to one event loop.
+    A call fails when its last attempt ends in a `Passing` failure; refusals by the server and useless replies do not
+    count.
+
+    Closed: calls are admitted. Until a server has answered in this run, and again after a failure, only as many calls
+    are under way as failures are left, so that a server which is down is asked ``failures`` times however many
+    transcripts wait. Open, after ``failures`` in a row: `admitted` raises. After the cool-down one probe is admitted
+    and the others wait for it; if it succeeds the breaker closes, else it stays open for another cool-down.
+
+    ``file`` (in the state folder) carries the counts to the next run; without it, or if it cannot be read or written,
+    they hold for this run alone. A file is never trusted to be whole. Belongs to one event loop.
     """
 
     def __init__(
@@ -155,6 +156,8 @@ class Breaker:
         self._clock = clock
         self._lock = threading.Lock()
         self._states: dict[str, _State] = {}
+        # By server: calls under way; those that answered in this run; why it was opened in this run; those with a probe
+        # under way. And calls of any server that wait for the outcome of others.
         self._under_way: Counter[str] = Counter()
         self._answered: set[str] = set()
         self._stopped: dict[str, str] = {}
@@ -163,7 +166,7 @@ class Breaker:
 
     @asynccontextmanager
     async def admitted(self, server: str) -> AsyncIterator[None]:
-        """One call with its retries; may wait for the outcome of others. Raises `CircuitOpen`."""
+        """Admit one call with its retries, within the block; may wait for other calls first. Raises `CircuitOpen`."""
         while not self._enter(server):
             import asyncio
 
@@ -193,7 +196,7 @@ class Breaker:
                     future.set_result(None)
 
     def check(self, server: str) -> None:
-        """Before each further attempt: raises `CircuitOpen` if it opened in this run meanwhile."""
+        """Before each further attempt: raises `CircuitOpen` if the breaker has opened for the server in this run."""
         if reason := self._stopped.get(server):
             raise CircuitOpen(reason)
 
@@ -206,7 +209,7 @@ class Breaker:
                 _write(file, {})
 
     def _enter(self, server: str) -> bool:
-        """Whether a call may go now; if so it is counted as under way. Raises `CircuitOpen`."""
+        """Whether a call may start now; if so it is counted as under way. Raises `CircuitOpen`."""
         now = self._clock()
         with self._changing(server) as states:
             state = states[server]
@@ -235,7 +238,7 @@ class Breaker:
 
     @contextmanager
     def _changing(self, server: str) -> Iterator[dict[str, _State]]:
-        """The states now, that of the server among them; what it is set to is kept."""
+        """The current states by server, this one's among them; a changed state of this one is written to the file."""
         with self._lock, _locked(self._file) as file:
             if file:
                 self._states = _read(file)
@@ -247,7 +250,7 @@ class Breaker:
 
 @contextmanager
 def _locked(path: Path | None) -> Iterator[IO[str] | None]:
-    """The file, for this process alone; None if there is none to be had."""
+    """The file, opened and locked against other processes; None without a path or if it cannot be opened."""
     file: IO[str] | None = None
     with suppress(OSError):
         if path:
@@ -261,7 +264,7 @@ def _locked(path: Path | None) -> Iterator[IO[str] | None]:
 
 
 def _read(file: IO[str]) -> dict[str, _State]:
-    """The states in a file; closed where it makes no sense."""
+    """The states in a file; what makes no sense in it is left out, so that its server counts as closed."""
     try:
         states = json.loads(file.read() or "{}")
     except ValueError:
@@ -276,7 +279,7 @@ def _read(file: IO[str]) -> dict[str, _State]:
 
 
 def _write(file: IO[str], states: Mapping[str, Any]) -> None:
-    with suppress(OSError):  # a full disk: this run knows what it knows
+    with suppress(OSError):  # a full disk: the states hold for this run alone
         file.seek(0)
         file.truncate()
         file.write(json.dumps(states, indent=1) + "\n")
@@ -296,17 +299,17 @@ class SpendLimits:
 class Spent:
     """What a run has used. Input, output and cached tokens are what the provider reported."""
 
-    requests: int = 0  # really sent; the next two are among them
-    retries: int = 0  # asked again, because a request failed or its reply was refused
+    requests: int = 0  # sent, retries and failures included
+    retries: int = 0  # sent again, because a request failed or its reply was refused
     failures: int = 0
-    tokens_sent: int = 0  # failed requests included, by estimate
+    tokens_sent: int = 0  # of prompts; those of failed requests by estimate
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0  # replies whose price is not known; the cost holds what was reserved for them
     cache_hits: int = 0  # answered from the reply cache
-    saved_usd: float = 0.0  # what these would have cost
+    saved_usd: float = 0.0  # what the cached replies cost when they were made
 
 
 class Charge(StrEnum):
@@ -327,7 +330,7 @@ class Reservation:
 class Spend:
     """The account of a run, shared by all its threads.
 
-    Each request is reserved before it is sent and settled after, so the limits hold with any number of
+    What a request may use is reserved before it is sent and settled after, so the limits hold with any number of
     requests under way. A run never passes ``SpendLimits.cost_usd`` by more than the error of the token estimates.
     """
 
@@ -344,7 +347,7 @@ class Spend:
             return self._spent
 
     def reserve(self, call: Call) -> Reservation:
-        """Set aside what a request may use, and count it. Raises `LimitReached`; then nothing is counted."""
+        """Set aside what a request may use, and count the request. Raises `LimitReached`; then nothing is counted."""
         tokens = call.expected_input_tokens
         price = call.known_price
         if price is None and self._limits.cost_usd:
@@ -364,7 +367,7 @@ class Spend:
         return reservation
 
     def settle(self, reservation: Reservation, reply: Reply) -> None:
-        """The request was answered: count what it really used."""
+        """Replace the reservation of a request that was answered by what it used."""
         with self._lock:
             self._held.remove(reservation)
             self._count(
@@ -377,14 +380,14 @@ class Spend:
             )
 
     def failed(self, reservation: Reservation, charge: Charge = Charge.NONE) -> None:
-        """The request failed: its prompt was sent; its price is counted in full where it may be charged."""
+        """Release the reservation of a failed request: its prompt counts as sent, its cost where it may be charged."""
         with self._lock:
             self._held.remove(reservation)
             cost_usd = reservation.cost_usd if charge is Charge.POSSIBLE else 0.0
             self._count(failures=1, tokens_sent=reservation.tokens, cost_usd=cost_usd)
 
     def hit(self, reply: Reply) -> None:
-        """A call was answered from the reply cache."""
+        """Count a call that was answered from the reply cache."""
         with self._lock:
             self._count(cache_hits=1, saved_usd=reply.cost_usd or 0.0)
 
@@ -394,6 +397,6 @@ class Spend:
 
 
 def _keep(limit: float, amount: float, held: float, reason: str) -> None:
-    """Raises where an amount, with what is held for others, would pass a limit."""
+    """Raises `LimitReached` if an amount would pass a limit, `LimitHeld` if only what others hold makes it pass."""
     if limit and amount + held > limit:
         raise (LimitReached if amount > limit else LimitHeld)(reason)

@@ -1,7 +1,7 @@
 """The only module that imports litellm, when the first call is made.
 
-litellm is given not to fetch its tables from the network, to read no ``.env``, to call nobody back and to log
-nothing; retries are `model_client`'s. Every error becomes one of `model_calls`' failures, in one line without keys.
+litellm is set up to fetch no tables from the network, to read no ``.env``, to run no callbacks and to log nothing;
+retries are left to `model_client`. Every error becomes one of the failures in `model_calls`, in one line without keys.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from compactor_cli.llm.redact import Redactor
 from compactor_cli.model.value import dataclass
 
 REASON_CHARS = 300
-# A reply was begun and cannot be read to its end. litellm gives these the status 500 of its own.
+# Errors of a reply that began and cannot be read to its end: their text, or the class of a cause. litellm itself gives
+# them the status 500.
 _BROKEN_WORDS = ("codec can't decode", "json response", "invalid response", "not completed", "not enough data")
 _BROKEN_CAUSES = frozenset({"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError"})
+# Names of exceptions in front of a message: `tides.RateError: TidesException - `.
 _PREFIX = re.compile(r"^(?:[\w.]+(?:Error|Exception|Timeout)\s*[:-]\s*)+")
 _TRACEBACK = "Traceback (most recent call last)"
+# A key that a provider has masked itself: `sk-ti****de`.
 _MASKED = re.compile(r"\S*\*{3,}\S*")
 
 
@@ -88,7 +91,7 @@ def _retry_after(error: Exception) -> float:
 
 
 def _seconds(value: str) -> float | None:
-    """Seconds from now on that a number of seconds or a date means, never negative; None for anything else."""
+    """Seconds from now that a header's value (seconds or a date) names, never negative; None for anything else."""
     try:
         seconds = float(value)
     except ValueError:
@@ -137,20 +140,21 @@ async def complete(call: Call) -> Reply:
 
 @dataclass(slots=True, kw_only=True)
 class _Body:
-    """The bounds of the body of a response, unpacked."""
+    """The limit on the unpacked body of a call's response."""
 
-    most_bytes: int  # 0: any
-    is_too_large: bool = False  # it was longer
+    most_bytes: int  # 0: no limit
+    is_too_large: bool = False  # whether it was longer; set while it is read
 
 
 _BODY: ContextVar[_Body | None] = ContextVar("body", default=None)
-# Around the text of a reply: JSON's escapes (six characters for one), the reasoning before it, counts.
+# How much larger than its text the body of a reply may be: JSON's escapes (six characters for one), the reasoning
+# before the text, the reported counts.
 _BODY_FACTOR = 8
 _BODY_EXTRA_BYTES = 1 << 20
 
 
 def _bound_bodies() -> None:
-    """Let each client that litellm makes read the bodies of responses within the bounds of the call."""
+    """Patch litellm so that every HTTP client it makes reads no more of a response than the call's limit allows."""
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
     make: Callable[..., Any] = AsyncHTTPHandler.create_async_transport
@@ -183,7 +187,7 @@ def _bound_bodies() -> None:
     AsyncHTTPHandler.create_async_transport = staticmethod(bounded)  # type: ignore[method-assign]
 
 
-# How a batch job ends, in the words of the interface.
+# The statuses of a batch job that has ended, in the words of the interface.
 ENDED = ("completed", "failed", "expired", "cancelled")
 
 
@@ -191,14 +195,15 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 class BatchLook:
     """A provider's batch job as it is now."""
 
-    status: str  # in the provider's words
-    files: tuple[str, ...] = ()  # what came of it
+    status: str  # in the provider's words, see `ENDED`
+    files: tuple[str, ...] = ()  # ids of its files of results and of errors
 
 
 class Batches:
     """Batch jobs at one of ``PROVIDERS``, which have the interface of OpenAI.
 
-    ``template``: model, server, key and patience; its messages are not looked at. Raises the failures of `model_calls`.
+    ``template``: a call whose model, server, key and timeout hold for all requests; its messages are ignored. Raises
+    the failures of `model_calls`.
     """
 
     PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
@@ -212,7 +217,7 @@ class Batches:
         }
 
     def body(self, call: Call) -> dict[str, Any]:
-        """The request as one line of a job holds it, parameters as the model knows them."""
+        """The request of a call as a line of a job holds it, without parameters that the model does not know."""
         _, _, name = call.model.partition("/")
         parameters = _litellm().utils.get_optional_params(
             model=name or call.model,
@@ -225,14 +230,14 @@ class Batches:
         return {"model": name or call.model, "messages": _messages(call), **known, **call.extra}
 
     def begin(self, requests: Path, mark: str) -> str:
-        """Upload the requests and begin a job; its name. ``mark`` is kept with it, to be found by `find`."""
+        """Upload the requests, begin a job and return its id. The provider keeps ``mark`` with it, for `find`."""
         with requests.open("rb") as file:
             sent = self._do("create_file", file=(requests.name, file), purpose="batch")
         wanted = {"completion_window": "24h", "endpoint": "/v1/chat/completions", "metadata": {"compact": mark}}
         return str(self._do("create_batch", input_file_id=sent.id, **wanted).id)
 
     def find(self, mark: str) -> str:
-        """The newest job with this mark; empty if there is none, or the provider does not list them."""
+        """The id of the newest job with this mark; empty if there is none or the provider does not list jobs."""
         try:
             jobs = self._do("list_batches", limit=100).data
         except ModelFailure:
@@ -240,7 +245,7 @@ class Batches:
         return next((str(job.id) for job in jobs if (job.metadata or {}).get("compact") == mark), "")
 
     def look(self, job: str) -> BatchLook:
-        """How a job stands."""
+        """The present state of a job."""
         found = self._do("retrieve_batch", batch_id=job)
         files = (found.output_file_id, getattr(found, "error_file_id", None))
         return BatchLook(status=str(found.status), files=tuple(str(file) for file in files if file))
@@ -286,7 +291,7 @@ async def close() -> None:
 
 def _litellm() -> Any:
     """The module, set up on its first import (2 to 5 seconds)."""
-    # Every time, as others may set the filters back: what these libraries warn of is nothing a user can act on.
+    # A user can do nothing about what these libraries warn of. Set every time, as other code may reset the filters.
     warnings.filterwarnings("ignore", module=_WARNERS)
     if "litellm" in sys.modules and getattr(sys.modules["litellm"], "_compact_ready", False):
         return sys.modules["litellm"]
@@ -338,13 +343,13 @@ async def _vectors(litellm: Any, call: Call) -> Reply:
 
 
 def _common(call: Call) -> dict[str, Any]:
-    """What all calls have."""
+    """The parameters that all calls have."""
     patience = {"timeout": call.timeout_seconds, "num_retries": 0, "max_retries": 0}
     return {"model": call.model, **patience, **call.extra, **_server(call)}
 
 
 def _server(call: Call) -> dict[str, str]:
-    """Where a call goes, and the key to it where litellm is not to look in the environment."""
+    """The server and key of a call; no key where litellm is to find it in the environment."""
     key = call.key.reveal()
     if not key and call.api_base and not any(map(os.environ.get, model_calls.environment_names(call.model))):
         key = "none"  # the user's own servers often want no key, but the client insists on one
@@ -352,7 +357,7 @@ def _server(call: Call) -> dict[str, str]:
 
 
 def _sendable(text: str) -> str:
-    """A lone surrogate cannot be sent as UTF-8."""
+    """The text with lone surrogates replaced: they cannot be sent as UTF-8."""
     return text.encode(errors="replace").decode()
 
 
@@ -397,14 +402,14 @@ def _count(usage: Any, name: str) -> int:
 
 
 def _cost_usd(call: Call, answer: Any, usage: Any, details: Any) -> float | None:
-    """By the user's price; else litellm's own figure (it knows of surcharges), else the table's price.
+    """The cost of a call: by the user's price, else litellm's own figure (it knows of surcharges), else by the table.
 
-    None: the price is not known, or the provider does not say what the call took.
+    None if the price is not known or the provider does not report the tokens.
     """
     known = (getattr(answer, "_hidden_params", None) or {}).get("response_cost")
     if known and known > 0 and not call.price:
         return float(known)
     price, sent, written = call.known_price, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-    if price is None or not sent:  # a usage of zeros is what litellm makes of none
+    if price is None or not sent:  # where the provider reports no usage, litellm makes one of zeros
         return None
     return price.cost_usd(input_tokens=sent, output_tokens=written, cached_tokens=_count(details, "cached_tokens"))

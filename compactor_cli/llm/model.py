@@ -1,4 +1,4 @@
-"""The summariser that asks a model; whatever goes wrong there, a summary comes of it."""
+"""The summariser that asks a model, and falls back on the digest where the model gives no summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 AUTO, SAME = "auto", "same-as-main"
-# How long results of tools are cut in the prompt, where the preset has no rule.
+# How tool results are shortened in prompts where the preset has no rule for them.
 _RULE = PruneRule(name="tool-result")
 # Below this a model has no room for a line under every heading.
 LEAST_TOKENS = 200
@@ -41,40 +41,41 @@ _MOST_REQUEST_CHARS = 1_200
 
 
 class Unnamed(ModelFailure):
-    """The transcript itself is to name the model, and does not."""
+    """The model is to be the transcript's own, and the transcript names none."""
 
 
 class OnFailure(StrEnum):
     """What to do where the model gives no summary."""
 
-    DIGEST = "digest"
-    KEEP = "keep"
-    FAIL = "fail"
+    DIGEST = "digest"  # the digest writes it
+    KEEP = "keep"  # the transcript stays as it is
+    FAIL = "fail"  # the run reports an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
     """What the user wants of the model."""
 
-    model: str
-    models: Mapping[Stage, str] = field(default_factory=dict)  # by stage, where it is another
-    api_base: str = ""
+    model: str  # a name, or `AUTO`: the model of the transcript
+    models: Mapping[Stage, str] = field(default_factory=dict)  # for stages with a model of their own; or `SAME`
+    api_base: str = ""  # the user's own server; empty: the provider's
     price: Price | None = None  # None: that of the table
     timeout_seconds: float = 600.0
-    max_reply_bytes: int = 0
+    max_reply_bytes: int = 0  # 0: no limit
     previous: Previous = Previous.UPDATE
     on_failure: OnFailure = OnFailure.DIGEST
     template: str = "hermes"
     instructions: str = ""
     guidance: str = ""  # the user's remarks on an earlier attempt at this summary
-    rule: PruneRule | None = _RULE
-    verifies: bool = False  # the model is asked once more what its summary left out
+    rule: PruneRule | None = _RULE  # how tool results are shortened in prompts; None: they are whole
+    verifies: bool = False  # whether the model is asked once more what its summary left out
 
 
 class ModelSummariser:
-    """Safe for several threads: they share the client, the loop, and nothing else.
+    """Summarises with a model. Safe for several threads: they share the client, the loop, and nothing else.
 
     ``new_redactor`` makes the redactor of one transcript; None: nothing is taken out, at the user's request.
+    ``load_original`` finds an archived transcript by its hash.
     """
 
     def __init__(
@@ -93,10 +94,10 @@ class ModelSummariser:
         self._load_original = load_original
 
     def summarise(self, request: Request) -> Answer:
-        """The model's summary with the digest of what it left out; else, as the user asks, the digest alone.
+        """The model's summary, with a supplement from the digest for what it left out.
 
-        Raises `KeptAsIs` or `OutputError` where no model's summary could be had and the user wants that, `UsageError`
-        where the provider does not know the model that the user named.
+        Where the model gives none, ``on_failure`` decides: the digest alone, or raises `KeptAsIs` or `OutputError`.
+        Raises `UsageError` where the provider does not know the model that the user named.
         """
         redactor = self._new_redactor() if self._new_redactor else None
         writer = None
@@ -131,7 +132,7 @@ class ModelSummariser:
         return replace(answer, redacted=dict(redactor.counts)) if redactor else answer
 
     def estimate(self, request: Request) -> Estimate:
-        """What the summary would take; nothing is sent. Nothing, where no model would be asked."""
+        """What the summary would cost; nothing is sent. An empty estimate where no model would be asked."""
         redactor = self._new_redactor() if self._new_redactor else None
         try:
             writer = self._writer(request, redactor)
@@ -140,7 +141,7 @@ class ModelSummariser:
             return Estimate()
 
     def _writer(self, request: Request, redactor: Redactor | None) -> SummaryWriter | None:
-        """What writes the summary; None where it is not worth a call. Raises `Unnamed` where no model is named."""
+        """What writes the summary; None where there is no room or nothing to summarise. Raises `Unnamed`."""
         options = self._model_options
         language = request.language if request.language != "auto" else _language(request)
         found = earlier(request, options.previous, self._load_original)
@@ -157,8 +158,8 @@ class ModelSummariser:
         found = replace(found, previous="") if prose else found
         task = _task(replace(request, language=language), found, prose, budget_tokens, options, redactor)
         if not task.blocks:
-            return None  # thoughts and what clients keep for themselves: no text that a model may be shown
-        calls = {}  # what is the same in all of a stage
+            return None  # only thinking and bookkeeping: no text that a model may be shown
+        calls = {}  # for each stage, what all its calls have in common
         for stage in Stage:
             name = options.models.get(stage, options.model)
             name = options.model if name == SAME else name
@@ -183,7 +184,8 @@ class ModelSummariser:
         try:
             draft = writer.write()
         except StillTooLong:
-            # The client itself asks the fallback call by call; spans too long for the first model may fit it.
+            # The client falls back for single calls that fail; here all are made again for the fallback model, whose
+            # window the spans may fit.
             if not self._client.fallback_of(writer.calls[Stage.LEAF]):
                 raise
             writer.calls = {stage: self._client.fallback_of(call) or call for stage, call in writer.calls.items()}
@@ -218,7 +220,7 @@ class ModelSummariser:
 def _task(
     request: Request, found: Earlier, prose: str, budget_tokens: int, options: ModelOptions, redactor: Redactor | None
 ) -> SummaryTask:
-    """Everything quoted, and redacted as one: a secret recognised by its place in one text is found in all."""
+    """The task, its texts quoted, then redacted together: a secret recognised by its place in one is found in all."""
     forbidden = heading_lines(request.render, dict.fromkeys((*LANGUAGES, request.language)))
     remarks = "\n".join(filter(None, (options.instructions, options.guidance)))
     blocks = [
@@ -228,7 +230,8 @@ def _task(
             one.transcript, one.indices, rule=options.rule, headings=forbidden, prefix=one.prefix, strand=number
         )
     ]
-    # The user's first request, kept ones too, and the newest of the records; long ones without middle.
+    # The user's first request and the newest one, of those kept before the covered records and of the records
+    # themselves; long ones without their middle.
     spoken = (strand.transcript.messages[i] for strand in found.strands for i in strand.indices)
     kept = (request.transcript.messages[i] for i in request.kept if i < min(request.covered))
     asked = [text for text in map(user_text, (*kept, *spoken)) if text]
@@ -263,16 +266,16 @@ def _task(
 
 
 def _language(request: Request) -> str:
-    """What the user speaks, in what is covered and what is kept."""
+    """The language of the user's messages, covered or kept."""
     messages = request.transcript.messages
     return detect(user_text(messages[i]) for i in (*request.covered, *request.kept))
 
 
 def training_row(request: Request, summary: str, *, template: str) -> bytes:
-    """A line of ``messages``: the rules, the material, and the summary as the answer, its marker aside.
+    """A line of JSON for training: messages with the rules, the material, and the summary without its marker as answer.
 
     The material is what a model would be asked with, all in one prompt, whoever wrote the summary; secrets are taken
-    out of both. ``template``: the name of the summary's.
+    out of both. ``template``: the name of the summary's template.
     """
     redactor = Redactor()
     language = request.language if request.language in LANGUAGES else _language(request)

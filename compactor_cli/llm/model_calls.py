@@ -1,6 +1,6 @@
-"""One call of a model, its reply and its failures as values; what it costs, who answers it, and with which key.
+"""One call of a model, its reply and its failures as values; its price, its provider and its key.
 
-No failure holds a key: what a provider says is scrubbed before it gets here. Prices and providers come from the table
+No failure holds a key: the provider's words are scrubbed before they get here. Prices and providers come from the table
 in litellm's wheel, read as a file: litellm is not imported.
 """
 
@@ -56,7 +56,7 @@ def read_price(text: str) -> Price | None:
 
 @lru_cache(maxsize=64)
 def price_of(model: str) -> Price | None:
-    """The price of a model by its name in litellm's table (also without provider, date or mark); None if unknown."""
+    """The price of a model in litellm's table, found as `table_entry` finds it; None if unknown."""
     entry = table_entry(model)
     input_usd, output_usd = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
     if not isinstance(input_usd, int | float) or not isinstance(output_usd, int | float):
@@ -67,7 +67,7 @@ def price_of(model: str) -> Price | None:
 
 
 def batch_price_of(model: str) -> Price | None:
-    """The price within a provider's batch job, where the table has it; else the usual one, an upper bound."""
+    """The price of a model in a batch job if the table has it, else its usual one, an upper bound; None if unknown."""
     entry, price = table_entry(model), price_of(model)
     input_usd, output_usd = (entry.get(f"{way}_cost_per_token_batches") for way in ("input", "output"))
     if price is None or not isinstance(input_usd, int | float) or not isinstance(output_usd, int | float):
@@ -75,7 +75,7 @@ def batch_price_of(model: str) -> Price | None:
     return Price(input_usd=input_usd, output_usd=output_usd, cached_usd=input_usd)
 
 
-# English and code have 3 to 4 bytes a token, so this errs on the side of too many.
+# English and code have 3 to 4 bytes a token, so that this errs on the side of too many tokens.
 BYTES_PER_TOKEN = 3
 
 
@@ -89,18 +89,18 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """One message of a prompt. ``is_redacted``: everything in it went through the redactor of the transcript."""
+    """One message of a prompt."""
 
     speaker: Speaker
     text: str
-    is_redacted: bool = False
+    is_redacted: bool = False  # everything in it went through the redactor of the transcript
 
 
 class Wanted(StrEnum):
-    """What a reply is to hold."""
+    """What a call asks for."""
 
     TEXT = "text"
-    VECTORS = "vectors"  # one for each message: its text's embedding
+    VECTORS = "vectors"  # an embedding for the text of each message
 
 
 class Secret:
@@ -138,7 +138,7 @@ NO_SECRET = Secret("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a model is asked."""
+    """What a model is asked, and how."""
 
     model: str  # a name as litellm knows it: ``anthropic/claude-haiku-4-5``
     messages: tuple[ChatMessage, ...]
@@ -148,13 +148,13 @@ class Call:
     key: Secret = NO_SECRET  # empty: litellm looks in the environment
     price: Price | None = None
     timeout_seconds: float = 600.0  # for the whole reply
-    max_reply_bytes: int = 0  # of its text; 0: any
-    input_tokens: int = 0  # the size of the prompt where the caller counted it: models may count more
-    prompt_version: str = ""  # names the wording of the prompt in the key of the reply cache
+    max_reply_bytes: int = 0  # of the reply's text; 0: no limit
+    input_tokens: int = 0  # the size of the prompt as the caller counted it, if it did; models may count more
+    prompt_version: str = ""  # names the wording of the prompt; part of the key in the reply cache
     wanted: Wanted = Wanted.TEXT
-    extra: Mapping[str, Any] = field(default_factory=dict)  # goes to litellm as it is, and is part of that key too
-    about: str = ""  # the hash of the transcript, for those who hear of the call
-    is_repeat: bool = False  # an earlier one failed, or its reply was refused; not part of the key
+    extra: Mapping[str, Any] = field(default_factory=dict)  # passed to litellm as it is; part of the cache's key
+    about: str = ""  # the hash of the transcript, for reports of the call
+    is_repeat: bool = False  # an earlier one failed or its reply was refused; not part of the cache's key
 
     @property
     def known_price(self) -> Price | None:
@@ -170,7 +170,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model answered. One from the cache has what it cost when it was made."""
+    """What a model answered. A reply from the cache has the tokens and the cost of when it was made."""
 
     text: str  # where vectors were wanted, a JSON list of them, each the base64 of its 32-bit floats
     model: str
@@ -178,16 +178,17 @@ class Reply:
     input_tokens: int = 0  # all of the prompt
     output_tokens: int = 0
     cached_tokens: int = 0  # those of the prompt that the provider had in its prompt cache
-    cost_usd: float | None = None  # None: the price of the model is not known, or how many tokens it took
+    cost_usd: float | None = None  # None: the price of the model or the number of tokens is not known
     has_tool_call: bool = False
     request_id: str = ""
 
 
+# A line of a key file: `export HARBOUR_API_KEY = "…"`.
 _LINE = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*)$")
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$")
-# Shorter values are words and numbers that a text may hold for other reasons.
+# Shorter values of variables may be words and numbers that a text holds for other reasons.
 _LEAST_CHARS = 12
-# Where litellm's name is not the provider's own with _API_KEY after it.
+# Providers whose variable, by litellm's name, is not the provider's name with _API_KEY after it, or not alone.
 _NAMES = {
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "huggingface": ("HUGGINGFACE_API_KEY", "HF_TOKEN"),
@@ -197,7 +198,7 @@ _NAMES = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     "openai": ("OPENAI_API_KEY",),
 }
-# Those that answer nobody without a key of this kind. Others take credentials of a cloud, a login, or none.
+# Providers that answer nobody without such a key. Others take credentials of a cloud, a login, or none.
 KEYED_PROVIDERS = frozenset(
     "openai anthropic gemini mistral groq deepseek xai openrouter together_ai fireworks_ai cohere cerebras moonshot"
     " deepinfra dashscope codestral nvidia_nim perplexity replicate novita nebius volcengine voyage wandb".split()
@@ -210,11 +211,11 @@ class Keys:
 
     by_name: Mapping[str, Secret] = field(default_factory=dict)  # by litellm's names
     bare: Secret = NO_SECRET
-    provider: str = ""  # the one that the bare key is for
+    provider: str = ""  # whose key the bare one is
     warnings: tuple[str, ...] = ()
 
     def for_model(self, model: str) -> Secret:
-        """The key for a model; empty: litellm looks in the environment. No key goes to another's provider."""
+        """The key for a model; empty: litellm looks in the environment. A key is given to its own provider alone."""
         for name in environment_names(model):
             if name in self.by_name:
                 return self.by_name[name]
@@ -230,13 +231,13 @@ NO_KEYS = Keys()
 
 
 def provider_of(model: str) -> str:
-    """litellm's name of a model's provider: its prefix, else the table's; maybe empty."""
+    """A model's provider by litellm's name: the prefix, else what the table has; empty if unknown."""
     prefix, slash, _ = model.partition("/")
     return prefix.lower() if slash else str(table_entry(model).get("litellm_provider", ""))
 
 
 def served_name(model: str, api_base: str) -> str:
-    """A model by litellm's name: one without a provider, at the user's own server, is of OpenAI's interface."""
+    """A model by litellm's name: one of no known provider, at the user's own server, is asked as OpenAI's are."""
     return f"openai/{model}" if api_base and not provider_of(model) else model
 
 
@@ -247,14 +248,14 @@ def environment_names(model: str) -> tuple[str, ...]:
 
 
 def missing_key(model: str, keys: Keys, environ: Mapping[str, str] = os.environ) -> str:
-    """The variable that should hold the key for a model and does not; empty where nothing is known to be missing."""
+    """The variable that should hold the key for a model and does not; empty if no key is known to be missing."""
     names = environment_names(model)
     if provider_of(model) not in KEYED_PROVIDERS or keys.for_model(model) or any(environ.get(n) for n in names):
         return ""
     return names[0]
 
 
-# Those whose models the table lists under the names that they gave them; elsewhere users choose names themselves.
+# Providers whose models have the names that the table lists; elsewhere users choose names themselves.
 _NAMED_PROVIDERS = frozenset("openai anthropic gemini mistral deepseek xai groq cerebras moonshot perplexity".split())
 _LETTERS = re.compile(r"[a-z]+")
 _LEAST_LIKENESS = 0.65
@@ -263,15 +264,15 @@ _LEAST_LIKENESS = 0.65
 class Naming(StrEnum):
     """What the table knows of a model's name."""
 
-    KNOWN = "known"  # or of a provider that is not judged
+    KNOWN = "known"  # it is in the table, or cannot be judged
     UNKNOWN = "unknown"  # maybe newer than the table
-    MISSPELT = "misspelt"  # a word of it is nearly, but not quite, one of the provider's
+    MISSPELT = "misspelt"  # each word of it that the provider's names do not have is nearly one that they have
 
 
 def naming_of(model: str, environ: Mapping[str, str] = os.environ) -> Naming:
-    """How well a name is known. A new version differs in digits or brings a word of its own: that is no mistake.
+    """What the table knows of a model's name. A new version differs in digits or has a new word: that is no mistake.
 
-    Not judged: fine-tuned models, and what a server named in the environment may call its models.
+    Not judged are fine-tuned models, and any while the environment names a server, which may have names of its own.
     """
     provider, name = provider_of(model), model.rpartition("/")[2].lower()
     servers = (f"{provider.upper()}_{end}" for end in ("API_BASE", "BASE_URL"))
@@ -285,7 +286,7 @@ def naming_of(model: str, environ: Mapping[str, str] = os.environ) -> Naming:
 
 
 def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:
-    """Who answers a call and at whose expense: the host (else the provider), and a fingerprint of the key."""
+    """Who answers a call and on whose account: the host (else the provider), and a fingerprint of the key."""
     host = urlsplit(call.api_base).netloc.rpartition("@")[2] or provider_of(call.model) or call.model
     in_environment = next((environ[name] for name in environment_names(call.model) if environ.get(name)), "")
     key = call.key.reveal() or in_environment
@@ -293,10 +294,11 @@ def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def read_keys(path: Path, model: str, api_base: str) -> Keys:
-    """A key file: lines ``NAME=key`` under litellm's names (comments, quotes and ``export`` allowed), or one bare key.
+    """The keys in a file: lines ``NAME=key`` by litellm's names, or one bare key.
 
-    A bare key is for the provider of ``model`` as it is served at ``api_base``. Warns if others than the owner may read
-    the file. Raises `UsageError`, which names the file and never what is in it.
+    Lines may have quotes and ``export``, and may be comments. A bare key is for the provider of ``model`` as it is
+    served at ``api_base``. There is a warning if others than the owner may read the file. Raises `UsageError`, which
+    names the file and never what is in it.
     """
     try:
         mode = path.stat().st_mode
@@ -317,13 +319,13 @@ def read_keys(path: Path, model: str, api_base: str) -> Keys:
 
 
 def environment_secrets(environ: Mapping[str, str] = os.environ) -> tuple[Secret, ...]:
-    """The values of variables named like secrets, so that a transcript which shows one does not send it out."""
+    """The values of environment variables named like secrets, to be taken out of what is sent."""
     found = (value for name, value in sorted(environ.items()) if _SECRET_NAME.search(name.upper()))
     return tuple(Secret(value) for value in found if len(value) >= _LEAST_CHARS and "/" not in value[:1])
 
 
 class ModelFailure(Exception):  # noqa: N818 -- named for what happened
-    """A call of a model that gave no reply. ``reason`` is one line for people, without keys."""
+    """A call of a model gave no reply. ``reason`` is one line for people, without keys."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -331,7 +333,7 @@ class ModelFailure(Exception):  # noqa: N818 -- named for what happened
 
 
 class Passing(ModelFailure):
-    """Asking again later can help, not before ``retry_after_seconds`` (0: the provider named no time)."""
+    """Asking again may help, after ``retry_after_seconds`` at the earliest (0: the provider named no time)."""
 
     def __init__(self, reason: str, *, retry_after_seconds: float = 0.0) -> None:
         super().__init__(reason)
@@ -343,7 +345,7 @@ class RateLimited(Passing):
 
 
 class ServerTrouble(Passing):
-    """The provider, or the way to it, fails."""
+    """The provider or the connection to it fails."""
 
 
 class TimedOut(Passing):
@@ -355,7 +357,7 @@ class Broken(Passing):
 
 
 class ContextTooLong(ModelFailure):
-    """The prompt is longer than the model reads."""
+    """The prompt does not fit in the model's window."""
 
 
 class Refused(ModelFailure):
@@ -363,11 +365,11 @@ class Refused(ModelFailure):
 
 
 class Unusable(Refused):
-    """The provider answers no request with this key to this model."""
+    """The provider answers no request to this model with this key."""
 
 
 class UnknownModel(Unusable):
-    """The provider has no model of this name, or nothing is at this address: a mistake of the set-up."""
+    """The provider has no model of this name, or nothing is at this address: a mistake in the set-up."""
 
 
 class GaveUp(ModelFailure):
@@ -379,7 +381,7 @@ class LimitReached(ModelFailure):
 
 
 class LimitHeld(LimitReached):
-    """It would be passed only if the requests under way take the most that they may. Nothing was sent."""
+    """The limit would be passed only if the requests under way use all that they may. Nothing was sent."""
 
 
 class CircuitOpen(ModelFailure):

@@ -1,6 +1,4 @@
-"""The way to the models, for all transcripts of a run: everything around one call, the loop that calls run on, and the
-cache of replies on this disk.
-"""
+"""The client for models that all transcripts of a run share, the loop its calls run on, and the cache of replies."""
 
 from __future__ import annotations
 
@@ -35,9 +33,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Complete = Callable[[Call], Awaitable[Reply]]
 
-# How often a caller cuts smaller spans after `ContextTooLong`; Claude Code's number.
+# How often a caller tries smaller spans after `ContextTooLong`; Claude Code's number.
 SHRINK_ROUNDS = 3
-# How often the account is looked at for what others gave back; they may be in other processes.
+# How often a waiting call looks whether others released what they reserved; they may be in other processes.
 _LOOK_SECONDS = 0.1
 
 
@@ -52,14 +50,14 @@ class Retries:
 
     attempts: int = 5
     base_seconds: float = 1.0
-    most_seconds: float = 60.0  # beyond Retry-After
-    most_retry_after_seconds: float = 120.0  # a longer one is not waited for
+    most_seconds: float = 60.0  # of one wait, on top of Retry-After
+    most_retry_after_seconds: float = 120.0  # a longer Retry-After is not waited for: the call fails
     seed: int | None = None  # makes the waits of a run repeatable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback:
-    """The model that is asked when the first gives no reply."""
+    """The model that is asked when the first one gives no reply."""
 
     model: str
     api_base: str = ""
@@ -68,9 +66,9 @@ class Fallback:
 class ModelClient:
     """Answers calls from the reply cache or from a model, within the limits of the run.
 
-    In this order: redaction, cache, breaker, rate limit, spend limit, request. A request that failed is repeated while
-    that can help; then the fallback model is asked in the same way. One for all transcripts of a run; `ask` belongs
-    to one event loop (`BackgroundEventLoop`).
+    A call passes redaction, cache, breaker, rate limit and spend limit, in this order, before it is sent. A request
+    that failed is repeated while that can help; then the fallback model is asked in the same way. There is one client
+    for all transcripts of a run; `ask` belongs to one event loop (`BackgroundEventLoop`).
     """
 
     def __init__(
@@ -101,16 +99,17 @@ class ModelClient:
         self._sleep = sleep
         self._emit = emit
         self._unusable: dict[tuple[str, str], model_calls.Unusable] = {}
-        self._queue = asyncio.Lock()  # for what the limits leave
-        self._waited_seconds = 0.0  # in it, since it was last of use
+        self._queue = asyncio.Lock()  # of calls that wait to reserve what they may spend
+        self._waited_seconds = 0.0  # in the queue, since a call last got its reservation
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
-        """The reply to a call. ``redactor``: that of the transcript; None leaves secrets in, as the user asked.
+        """The reply to a call. ``redactor``: the transcript's; None leaves secrets in, at the user's request.
 
-        Texts already redacted stay as they are; redact a whole transcript in its order first, so that the numbers
-        of its placeholders do not depend on which call comes first. Raises `ContextTooLong`, `GaveUp` (with the
-        last reason for each model), `LimitReached` or, where there is no fallback, `CircuitOpen` or `UnknownModel`; no
-        failure shows a key.
+        Texts already redacted stay as they are. Redact a whole transcript in its order before its first call, so that
+        the numbers of its placeholders do not depend on which call comes first.
+
+        Raises `ContextTooLong`, `GaveUp` (with the last reason for each model), `LimitReached` or, where there is no
+        fallback, `CircuitOpen` or `UnknownModel`; no failure shows a key.
         """
         call = redacted(call, redactor)
         calls = tuple(filter(None, (call, self.fallback_of(call))))
@@ -129,13 +128,13 @@ class ModelClient:
         raise GaveUp("; then ".join(reasons))
 
     def fallback_of(self, call: Call) -> Call | None:
-        """The same call for the fallback model, if there is another that can answer it."""
+        """The same call for the fallback model; None if that is the same model, or the call wants vectors."""
         other = self._fallback
         if other is None or call.wanted is Wanted.VECTORS:
             return None
         if (other.model, other.api_base) == (call.model, call.api_base):
             return None
-        # The user's price is meant for the first model, and serves another only where the table has none.
+        # The user's price is that of the first model; for the other it stands in where the table has none.
         price = None if model_calls.price_of(other.model) else call.price
         # Extra parameters are meant for the first model; another provider may refuse them.
         return replace(
@@ -153,20 +152,20 @@ class ModelClient:
                     reply = await self._send(call, server)
                     break
                 except LimitReached as reached:
-                    # What failed before is why there was no reply; the limit, why it is not asked again.
+                    # The failure before is why there is no reply, the limit why there is no further attempt.
                     raise LimitReached("; then ".join((*reasons, reached.reason))) from None
                 except Passing as failure:
                     attempt, reasons = attempt + 1, [failure.reason]
                     if attempt >= self._retries.attempts or self._is_far_off(failure):
                         raise
                     most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
-                    # Jitter on top of Retry-After, so that all who got the same second do not come back in it.
+                    # Jitter on top of Retry-After, so that calls with the same Retry-After do not come back at once.
                     seconds = failure.retry_after_seconds + self._random.uniform(0.0, most)
                 await self._sleep(seconds)
                 call = replace(call, is_repeat=True)
         if redactor and call.wanted is Wanted.TEXT:
             reply = replace(reply, text=redactor.redact(reply.text))
-        # Cut off, its caller refuses it again; the same call would be paid for in vain.
+        # A reply that was cut off is kept, too: its caller would refuse it again, and pay for it again in vain.
         is_whole = reply.finish_reason == "length" or (bool(reply.text) and reply.finish_reason == "stop")
         if self._cache and is_whole and not reply.has_tool_call:
             self._cache.put(call, reply)
@@ -197,9 +196,10 @@ class ModelClient:
             return reply
 
     async def _reserved(self, call: Call, server: str) -> Reservation:
-        """What the call may use; waits, first come first served, while only requests under way stand in its way.
+        """The reservation for a call; waits, first come first served, while only requests under way prevent it.
 
-        None of these takes longer than its timeout: after that, what a process that died held is not waited for again.
+        No request takes longer than its timeout: after that, what is still held belongs to a process that died, and is
+        not waited for any more.
         """
         async with self._queue:
             while True:
@@ -237,7 +237,7 @@ class ModelClient:
 
 
 def redacted(call: Call, redactor: Redactor | None) -> Call:
-    """The call as it is sent."""
+    """The call with its messages redacted; as it is without a redactor."""
     if redactor is None:
         return call
     messages = (
@@ -251,7 +251,7 @@ CLOSE_SECONDS = 5.0
 
 
 class BackgroundEventLoop:
-    """Runs coroutines for the threads of this process; started by the first of them.
+    """An event loop in a thread of its own, started when the first coroutine is run; any thread may use it.
 
     Use as ``with BackgroundEventLoop(...) as loop``. On leaving, what is still running is cancelled and waited for,
     then ``at_end`` (a coroutine function) runs on the loop. Not to be used across a fork.
@@ -291,17 +291,17 @@ class BackgroundEventLoop:
         try:
             return self.start(watched()).result()
         except BaseException:
-            # The interrupt may come before the caller holds anything of the work: it is cancelled by its own task.
+            # The interrupt may come before `start` returned a future: the work is cancelled by its task instead.
             interrupted = True
             if not tasks:
-                work.close()  # never begun, or about to be, and then ended at once
-            with suppress(RuntimeError):  # the loop is closed: what ran on it was cancelled then
+                work.close()  # it has not begun; if it is about to, it ends at once
+            with suppress(RuntimeError):  # the loop is closed, and has cancelled what ran on it
                 for task in tasks:
                     task.get_loop().call_soon_threadsafe(task.cancel)
             raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin ``work`` and do not wait for it. After `close`: RuntimeError."""
+        """Begin ``work`` without waiting for it. After `close`: RuntimeError."""
         import anyio
         from anyio.from_thread import BlockingPortal
 
@@ -335,7 +335,7 @@ class BackgroundEventLoop:
             portal, thread, self._portal, self._thread = self._portal, self._thread, None, None
         if portal is None or thread is None:
             return
-        # All of these threads are daemons: clean-up that hangs, or a loop that is busy, keeps no process alive.
+        # Both threads are daemons: clean-up that hangs, or a loop that is busy, keeps no process alive.
         threading.Thread(target=portal.call, args=(portal.stop, True), daemon=True).start()
         thread.join(CLOSE_SECONDS)
 
@@ -366,12 +366,12 @@ class CacheStats:
     replies: int = 0
     bytes: int = 0  # of its file
     cost_usd: float = 0.0  # what the replies cost
-    oldest: int = 0  # use, in unix seconds
-    newest: int = 0
+    oldest: int = 0  # unix seconds of the last use of the reply that was not used for longest
+    newest: int = 0  # unix seconds of the last use of any reply
 
 
 def key_of(call: Call) -> bytes:
-    """SHA-256 of all that decides a reply: model, server, parameters, version of the prompt, messages."""
+    """SHA-256 of everything that a reply depends on: model, server, parameters, version of the prompt, messages."""
     parts = (
         call.model,
         call.api_base,
@@ -386,12 +386,13 @@ def key_of(call: Call) -> bytes:
 
 
 class ReplyCache:
-    """Replies by the hash of their calls, so that a run which was killed does not pay twice.
+    """Replies by the hash of their calls, so that a run repeated after it was killed does not pay twice.
 
-    One SQLite file with a write-ahead log: whole after a crash, shared by threads and processes, only its owner may
-    read it. It holds replies, with secrets already taken out, and hashes of prompts; never a prompt, never a key.
-    Never fails: a cache that cannot be opened, read or written gives and keeps nothing, and `trouble` says why. A file
-    that is not a database any more is set aside (``.broken``) and begun anew.
+    One SQLite file with a write-ahead log: whole after a crash, shared by threads and processes, readable by its owner
+    only. It holds replies, with secrets already taken out, and hashes of prompts; never a prompt, never a key.
+
+    No method fails: a cache that cannot be opened, read or written finds and keeps nothing, and `trouble` has the
+    reason. A file that is not a database any more is set aside (``.broken``) and begun anew.
     """
 
     def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
@@ -402,7 +403,7 @@ class ReplyCache:
         self.trouble = ""
 
     def get(self, call: Call) -> Reply | None:
-        """The reply stored for a call."""
+        """The reply stored for a call, or None."""
 
         def look(database: sqlite3.Connection) -> Reply | None:
             key = key_of(call)
@@ -415,7 +416,7 @@ class ReplyCache:
         return self._do(look, None)
 
     def put(self, call: Call, reply: Reply) -> None:
-        """Store a reply, durably against the death of this process. Its text must be redacted already."""
+        """Store a reply; it outlives a crash of this process. Its text must be redacted already."""
         now = int(self._clock())
         row = (key_of(call), call.model, now, now, json.dumps(asdict(reply)))
         self._do(lambda database: database.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)", row), None)
@@ -430,7 +431,7 @@ class ReplyCache:
         return self._do(look, CacheStats()) if self._file.exists() else CacheStats()
 
     def prune(self, *, older_than_seconds: float | None = None, max_bytes: int | None = None) -> int:
-        """Remove replies that were not used since, then the longest unused until the rest fits; how many went."""
+        """Remove replies unused for this long, then the longest unused until the rest fits; returns how many."""
 
         def remove(database: sqlite3.Connection) -> int:
             gone = 0
@@ -502,10 +503,10 @@ class ReplyCache:
 
 
 def replies_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """The cache of replies: may be deleted at any time, at the cost of paying again."""
+    """The file of the reply cache. It may be deleted at any time, at the cost of paying again."""
     return cache_folder(environ) / "replies.sqlite3"
 
 
 def breaker_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """What the circuit breaker knows."""
+    """The file in which the circuit breaker keeps its counts."""
     return state_folder(environ) / "breaker.json"

@@ -1,12 +1,12 @@
-"""What a summary is made from: records, and what an earlier one stands for, as quoted text in spans that fit a model.
+"""What a summary is made from, as quoted text in spans that fit a model: records, and those of an earlier summary.
 
-Nothing in quoted text can pass for an instruction or a mark written by compact: every mark of a prompt stands at the
-beginning of a line and opens with ``<<`` and a letter or digit. A line of the source that begins so, or that is a
-heading of the summary's template, gets ``| `` before it; the opening of a summary's marker line is written with
-another bracket. Quoted text can thus end no quotation and open no section.
+Nothing in quoted text can pass for a mark written by compact. Every mark of a prompt stands at the beginning of a line
+and opens with ``<<`` and a letter or digit; a line of the source that begins so, or that is a heading of the summary's
+template, gets ``| `` before it, and the opening of a summary's marker line is written with another bracket. Quoted text
+can thus end no quotation and open no section.
 
 Every block is in exactly one leaf: cutting never drops one, and `check_coverage` proves it on the prompts themselves.
-A block that no prompt has room for is shortened in its middle, which its text and the report say.
+A block that no prompt has room for is shortened in its middle; its text and the report state that.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from compactor_cli.plan.shorten import shortened
 
 QUOTE = "| "
 _MARKER, _HARMLESS = "[compact/", "(compact/"
-# Everything a reader may take for the end of a line; only the first is one in a prompt.
+# Everything that a reader may take for a line break; in prompts it becomes a line feed.
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
-# What clients send their models with other texts: rules of their own, again and again.
+# The tag of the rules that clients repeat to their models inside other texts.
 _REMINDER = "system-reminder"
 # This many characters of a block are never cut: its header, and the note that something was left out.
 _LEAST_CHARS = 200
@@ -44,7 +44,7 @@ _ANY_KEYS = orjson.OPT_NON_STR_KEYS
 
 
 class Border(IntEnum):
-    """What begins with a record; the larger, the better to cut before it."""
+    """What begins with a record; the higher the value, the better a place to cut before it."""
 
     RECORD = 0
     EXCHANGE = 1
@@ -55,13 +55,13 @@ class Border(IntEnum):
 class Block:
     """One record as a prompt shows it."""
 
-    record: int
-    name: str  # its number, counted from 1
+    record: int  # its index in its transcript
+    name: str  # its number, counted from 1, after its strand's prefix
     text: str
     cut_chars: int = 0  # left out of its texts
-    tokens: int = 0
+    tokens: int = 0  # 0 until they are counted
     border: Border = Border.RECORD  # what begins with it
-    strand: int = 0  # which of the transcripts it comes from
+    strand: int = 0  # which of `Earlier.strands` it comes from, counted from 0
 
 
 def flatten(
@@ -73,12 +73,13 @@ def flatten(
     prefix: str = "",
     strand: int = 0,
 ) -> tuple[Block, ...]:
-    """A block for each of these records that has a text, in order; thinking and media are left out.
+    """A block for each of these records that has a text, in order. Linear in the text.
 
-    So are what clients remind their models of, and records of which nothing else is left. Results of tools are cut by
-    ``rule``; every other text is whole. ``headings``: lines of the template.
-    ``prefix`` stands before the numbers of records that come from another transcript. Their sizes are not counted.
-    Linear in the text.
+    Left out are thinking, the reminders that clients send with other texts, and records without any other content;
+    of media there is only a note. Tool results are cut by ``rule``; every other text is whole.
+
+    ``headings``: lines of the template, which no quoted line may equal. ``prefix``: what stands before the numbers of
+    records that come from another transcript. The tokens of the blocks are not counted yet.
     """
     messages = transcript.messages
     names, quoted, begins = tool_names(messages), quoter(headings), borders(messages)
@@ -105,7 +106,7 @@ def flatten(
 
 
 def quoter(headings: Iterable[str]) -> Callable[[str], str]:
-    """What makes a text fit to be quoted: no line of it is a mark written by compact or one of these headings."""
+    """A function that quotes a text, so that no line of it is a mark written by compact or one of these headings."""
     pattern = _forged(tuple(sorted({heading for heading in headings if heading})))
 
     def quoted(text: str) -> str:
@@ -124,12 +125,12 @@ def _forged(headings: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def tool_names(messages: Sequence[Message]) -> Mapping[str, str]:
-    """The tool's name by the id of its call."""
+    """The names of tools by the ids of their calls."""
     return {call.id: call.name for message in messages for call in message.calls if call.id}
 
 
 def _part_text(part: Part) -> str:
-    """The words of a part; empty for thinking."""
+    """The text of a part as a prompt shows it; empty for thinking."""
     if isinstance(part, Text):
         return without_block(part.text, _REMINDER)
     if isinstance(part, ToolResult):
@@ -154,7 +155,7 @@ def call_text(call: ToolCall) -> str:
     return "\n".join(lines)
 
 
-# The transcript whose SHA-256 begins with these digits, if its original can be had.
+# From the first digits of a SHA-256 to the archived transcript, or None where there is none.
 LoadOriginal = Callable[[str], Transcript | None]
 
 # Originals hold summaries of older originals; a chain longer than this is not worth reading again.
@@ -171,25 +172,27 @@ class Previous(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strand:
-    """Records of one transcript. ``prefix`` stands before their numbers; empty for the transcript itself."""
+    """Some records of one transcript."""
 
     transcript: Transcript
     indices: tuple[int, ...]
-    prefix: str = ""
+    prefix: str = ""  # stands before their numbers in prompts; empty for the transcript that is compacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """What a summary is made from: records, oldest first, and the text of an earlier summary (maybe empty)."""
+    """What a summary is made from."""
 
-    strands: tuple[Strand, ...]
-    previous: str = ""
-    notes: tuple[str, ...] = ()
+    strands: tuple[Strand, ...]  # the records, oldest first
+    previous: str = ""  # the text of an earlier summary; empty where there is none, or its records are there
+    notes: tuple[str, ...] = ()  # for people
 
 
 def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> Earlier:
-    """The records, and the covered summaries before the first reply: the user's first request may stand before them, if
-    it was kept. Summaries further inside stay among the records.
+    """What the requested summary is made from: its covered records, and the earlier summary that they begin with.
+
+    That is every covered summary before the first reply (the user's first request may precede it). Summaries further
+    inside stay among the records.
     """
     messages = request.transcript.messages
     covered = frozenset(request.covered)
@@ -200,7 +203,7 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
         if message.summary is not None:
             opening.append(index)
             text = without_marker(message.summary.text).strip()
-            # Its record numbers with the hash of the transcript that they count, to be found for ever.
+            # Record numbers get the hash of the transcript that they count, to be found again later: `[1f3a9c77:12]`.
             marker = find_marker(message.text)
             texts.append(_TAG.sub(rf"[{marker.transcript[:_HASH_CHARS]}:\1]", text) if marker else text)
         elif message.role is Role.ASSISTANT and not message.is_meta:
@@ -212,7 +215,7 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
         if marker := find_marker(messages[opening[-1]].text):
             old = tuple(_archived(marker, load_original, _MOST_GENERATIONS))
         else:
-            # Before a client's own boundary, in the same file.
+            # A client's own summary: the records that it replaced stand before it in the same file.
             gone = (i for i in range(opening[-1]) if messages[i].superseded and not messages[i].is_meta)
             before = tuple(i for i in gone if i not in covered)
             old = (Strand(transcript=request.transcript, indices=before, prefix="s"),) if before else ()
@@ -222,13 +225,16 @@ def earlier(request: Request, policy: Previous, load_original: LoadOriginal) -> 
     return Earlier(strands=(own,), previous="\n\n".join(texts), notes=notes)
 
 
-# The records of a statement, as summaries print them after it.
+# The records of a statement at the end of its line in a summary: ` [3,12-15]`.
 _TAG = re.compile(r"(?<= )\[(\d+(?:[-,]\d+)*)\]$", re.MULTILINE)
 _HASH_CHARS = 8
 
 
 def _archived(marker: Marker, load_original: LoadOriginal, generations: int) -> Iterator[Strand]:
-    """The records of an archived transcript, after those that its own earlier summaries stand for."""
+    """The records that a marker stands for, from its archived transcript; before them those of older summaries in it.
+
+    Yields nothing where the transcript is not archived.
+    """
     original = load_original(marker.transcript) if generations else None
     if original is None:
         return
@@ -242,21 +248,21 @@ def _archived(marker: Marker, load_original: LoadOriginal, generations: int) -> 
     yield Strand(transcript=original, indices=indices, prefix="abcdefghijklmnopqrstuvwxyz"[generations])
 
 
-# Where a model's window is not known: the least that models in use have. One that is shorter says so, and the
-# spans are cut again.
+# Where a model's window is not known: the smallest of models in use. One with a smaller window refuses the prompt, and
+# the spans are cut again.
 DEFAULT_WINDOW_TOKENS = 32_000
-# Beyond this models read less well than they could; and leaves that run side by side are faster than a long one.
+# Models read longer prompts less well, and several leaves side by side are faster than a long one.
 MOST_LEAF_TOKENS = 200_000
-# Of a window, what is not counted on: its model's vocabulary may differ from the one counted with by a quarter.
+# The share of a window that is used: counts by the model's own vocabulary may differ by a quarter.
 _USED_RATIO = 0.75
 _LEAST_ROOM_TOKENS = 1_000
-_LEAST_FILL_RATIO = 0.6
+_LEAST_FILL_RATIO = 0.6  # of an even share: no leaf is cut shorter for the sake of a better border
 _MOST_TRIES = 12
-_NEAR_RATIO = 0.2
+_NEAR_RATIO = 0.2  # how far from its middle, as a share of the leaf, a better border is preferred
 
 
 class CoverageError(InvariantError):
-    """A covered record would be in no prompt, or in two: a defect, nothing is sent."""
+    """A covered record would be in no prompt, or in two. This is a defect; nothing is sent."""
 
 
 Leaf = tuple[Block, ...]
@@ -264,14 +270,14 @@ Leaf = tuple[Block, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLimits:
-    """What a model can take: ``leaf_tokens`` of quoted text in one prompt, ``reply_tokens`` in the longest reply."""
+    """What fits in the window of a model."""
 
-    leaf_tokens: int
-    reply_tokens: int
+    leaf_tokens: int  # of quoted text in one prompt
+    reply_tokens: int  # of the longest reply
 
 
 def prompt_limits(model: str, summary_tokens: int, rules_tokens: int) -> PromptLimits:
-    """The room in the window of a model next to the rules and the reply."""
+    """The room for quoted text and for the reply in the window of a model, next to the rules."""
     usable = int((window_tokens(model) or DEFAULT_WINDOW_TOKENS) * _USED_RATIO)
     reply = min(summary_tokens, usable // 4)
     leaf = min(usable - reply - rules_tokens, MOST_LEAF_TOKENS)
@@ -284,7 +290,7 @@ def borders(messages: Sequence[Message]) -> tuple[Border, ...]:
     for index in group(messages).borders[:-1]:
         found[index] = Border.EXCHANGE
     for turn in turns(messages):
-        # A turn may begin inside an exchange, while a tool still runs: that is not a good place.
+        # A turn that begins inside an exchange, while a tool still runs, is not a good place to cut.
         found[turn.start] = Border.TURN if found[turn.start] is Border.EXCHANGE else found[turn.start]
     return tuple(found)
 
@@ -298,7 +304,7 @@ def cut(blocks: Sequence[Block], room_tokens: int, count: Callable[[str], int]) 
     while (furthest := max(bisect_right(sizes, sizes[at] + room_tokens) - 1, at + 1)) < len(fitting):
         rest = sizes[-1] - sizes[at]
         even = sizes[at] + rest // max(-(-rest // room_tokens), 1)
-        # At the best border in reach, of several at the one nearest to even.
+        # Cut at the best border in reach; of equal ones, at the nearest to an even size.
         least = bisect_right(sizes, sizes[at] + int((even - sizes[at]) * _LEAST_FILL_RATIO))
         places = range(min(max(least, at + 1), furthest), furthest + 1)
         ranks = {place: (fitting[place].border, -abs(sizes[place] - even)) for place in places}
@@ -309,13 +315,13 @@ def cut(blocks: Sequence[Block], room_tokens: int, count: Callable[[str], int]) 
 
 
 def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:
-    """The leaf in two, for a model that found it too long; a leaf of one record keeps half of its text."""
+    """The leaf in two, for a model that found it too long; a leaf of one record is cut to half of its text."""
     if len(leaf) == 1:
         return ((fitted(leaf[0], max(leaf[0].tokens // 2, 1), count),),)
     sizes = [0, *accumulate(block.tokens for block in leaf)]
 
     def badness(place: int) -> tuple[bool, int, float]:
-        """Near the middle first, then the better border, then nearer still."""
+        """Sorts places near the middle first, those by border, then by distance from the middle."""
         off = abs(sizes[place] / max(sizes[-1], 1) - 0.5)
         return off > _NEAR_RATIO, -leaf[place].border, off
 
@@ -324,7 +330,7 @@ def split(leaf: Leaf, count: Callable[[str], int]) -> tuple[Leaf, ...]:
 
 
 def fitted(block: Block, room_tokens: int, count: Callable[[str], int]) -> Block:
-    """The block itself if there is room for it, else with a note of what is missing in place of its middle."""
+    """The block itself if there is room for it, else with a note of what is left out in place of its middle."""
     found, chars = block, len(block.text)
     for _ in range(_MOST_TRIES):
         if found.tokens <= room_tokens:
@@ -338,7 +344,10 @@ def fitted(block: Block, room_tokens: int, count: Callable[[str], int]) -> Block
 
 
 def merge_groups(sizes: Sequence[int], room_tokens: int) -> tuple[tuple[int, int], ...]:
-    """Consecutive summaries to be joined in one prompt, as ``(start, stop)``: two at least, so each level has fewer."""
+    """Groups of consecutive summaries to be joined in one prompt, as ``(start, stop)``.
+
+    Each holds at least two, whatever their size, so that every level has fewer; the last may hold one.
+    """
     groups: list[tuple[int, int]] = []
     at = 0
     while at < len(sizes):

@@ -1,10 +1,11 @@
-"""Secrets are taken out of texts before they leave the machine and out of what comes back; where the user asks for
-it, out of the records that stay and of the summary too.
+"""Takes secrets out of texts before they leave the machine and out of what comes back.
 
-A secret becomes ``[REDACTED:kind:number]``; the same secret always the same, so that a summary can still speak
-of it. What it was is not kept anywhere but in the memory of this process. Of records only the strings of the JSON are
-changed, each as a literal in its place: numbers, blanks and the order of keys stay, and what was JSON is JSON. Names of
-members stay, and so does what only a provider can read (signatures, encrypted reasoning) and the content of images.
+Where the user asks for it, secrets are also taken out of the records that stay and of the summary.
+
+A secret becomes ``[REDACTED:kind:number]``, the same placeholder each time, so that a summary can still refer to it.
+The secret itself is kept only in the memory of this process. In records only the string literals of the JSON are
+changed: numbers, blanks and the order of keys stay, and what was JSON is JSON. The names of members stay, and so does
+what only a provider can read (signatures, encrypted reasoning) and the content of images.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from compactor_cli.model.transcript import Transcript
 from compactor_cli.read.jsonl import INVALID, parse_record
 
 OWN = "own-key"
-# A secret that was found by its place is also found elsewhere, if it cannot be a word or a number.
+# A secret found once is looked for in all texts if it is long and varied enough not to be a word or a number.
 _MEMORABLE_CHARS = 8
 _MEMORABLE_KINDS = 5
 _MOST_REMEMBERED = 500
 _ROUNDS = 10
 _OPENING = "[REDACTED:"
 _PLACEHOLDER_CHARS = 60
-# A value that fills its line to the end may go on in the next one from this length on.
+# A value of at least this length that ends with its line may continue in the next one.
 _LEAD_CHARS = 12
 
 
 class Redactor:
     """Takes secrets out of the texts of one transcript. Safe for threads; never fails; linear time.
 
-    Numbers are given in the order in which secrets are met, so the texts of a transcript should go through
-    `redact_all` in their order, and through a redactor of their own: then the same transcript always gives the
-    same prompts. ``known`` are secrets to look for whatever their form (keys in use). Redacting a redacted
-    text changes nothing. Plain hashes, UUIDs and paths stay.
+    Placeholders are numbered in the order in which secrets are met. The texts of a transcript should therefore go
+    through `redact_all` in their order and through a redactor of their own: then the same transcript always gives the
+    same prompts. ``known`` are secrets to look for whatever their form (keys in use). Redacting a redacted text changes
+    nothing. Plain hashes, UUIDs and paths stay.
     """
 
     def __init__(self, known: Iterable[str] = ()) -> None:
@@ -55,7 +56,7 @@ class Redactor:
 
     @property
     def steps(self) -> int:
-        """An upper bound of the characters that were looked at: a fixed multiple of the length of the texts."""
+        """An upper bound of the characters that were looked at; it is linear in the length of the texts."""
         with self._lock:
             return self._steps
 
@@ -70,7 +71,7 @@ class Redactor:
         return self.redact_all((text,))[0]
 
     def redact_all(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """The texts with placeholders; a secret recognised by its place in one of them is found in all."""
+        """The texts with placeholders; a secret recognised by its context in one of them is found in all."""
         pieces = tuple(texts)
         with self._lock:
             found = self._found(pieces)
@@ -83,7 +84,7 @@ class Redactor:
             return tuple(map(self._replaced, pieces, found))
 
     def _replaced(self, text: str, found: list[Found]) -> str:
-        """The text with placeholders. Two secrets that touched are seen one after the other: hence the rounds."""
+        """The text with placeholders. In rounds: of two secrets that touch, one is only seen once the other is gone."""
         for _ in range(_ROUNDS):
             clean = self._replaced_once(text, found)
             if clean == text:
@@ -92,15 +93,15 @@ class Redactor:
         return text
 
     def _found(self, texts: Sequence[str]) -> list[list[Found]]:
-        """The secrets of each text, in order and apart from each other."""
-        # Of the hundreds of literals most stand in none of the texts: that is asked once for all of them.
+        """The secrets of each text, in order, none overlapping another."""
+        # Most of the hundreds of literals stand in none of the texts, which is found out once for all texts.
         literal_forms = forms_in("\n".join(texts))
         found: list[list[Found]] = []
         for text in texts:
             scan = Scan(text)
             places: list[Found] = []
             for start, stop, kind in contexts(scan):
-                # A placeholder in the place, or the place in a placeholder.
+                # Skip a place that holds a placeholder, or lies inside one.
                 opened = text.rfind(_OPENING, max(0, start - _PLACEHOLDER_CHARS), stop)
                 if opened < 0 or (opened < start and "]" in text[opened:start]):
                     is_long = stop - start >= _LEAD_CHARS and is_mixed(text[start:stop]) and kind != "private-key"
@@ -137,7 +138,7 @@ class Redactor:
 
 
 def _apart(places: list[Found]) -> list[Found]:
-    """The places in order; those that overlap are one, of the kind that says more: the form's, not the context's."""
+    """The places in order, overlapping ones joined; of two kinds the more precise counts, a form's over a context's."""
     apart: list[Found] = []
     for start, stop, kind in sorted(places, key=lambda place: (place[0], -place[1])):
         if apart and start < apart[-1][1]:
@@ -152,7 +153,7 @@ _VAGUE = ("jwt", OWN, "authorization", "api-key", "token", "secret", "password",
 _VAGUENESS = {kind: rank for rank, kind in enumerate(_VAGUE, 1)}
 
 
-# A string of valid JSON; a colon after it makes it the name of a member.
+# A string literal of JSON; a colon after it makes it the name of a member.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _COLON = re.compile(r"\s*:\s*")
 _OPAQUE_NAMES = frozenset(
@@ -161,13 +162,13 @@ _OPAQUE_NAMES = frozenset(
 )
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{256,}={0,2}")
 _BLOB_NAMES = frozenset({"data", "image", "bytes", "file_data"})
-# A secret that only the name of its member gives away is no longer than this.
+# A secret that is recognised by the name of its member alone is no longer than this.
 _NAMED_CHARS = 2_000
 _ENCODING, _ERRORS = "utf-8", "surrogateescape"
 
 
 class Redacted:
-    """A summariser whose summaries hold no secret, also none that an earlier summary or its state knew of."""
+    """A summariser whose summaries hold no secrets, not even those of an earlier summary or its stored state."""
 
     def __init__(self, summariser: Summariser, redactor: Redactor) -> None:
         self._summariser = summariser
@@ -184,11 +185,11 @@ class Redacted:
 
 
 def redact_transcript(transcript: Transcript, redactor: Redactor) -> Transcript:
-    """The transcript without secrets, under the hash of its original; itself if there are none."""
+    """The transcript without secrets, with the hash of its original; the transcript itself if it holds none."""
     raws = [transcript.frame.prefix, *(record.raw for record in transcript.records), transcript.frame.suffix]
     prefix, *records, suffix = redact_json(raws, redactor)
     clean = tuple(
-        # Of a line that is not JSON, and was kept, the text is redacted as it stands.
+        # A kept line that is not JSON is redacted as plain text.
         replace(record, raw=redact_text(record.raw, redactor))
         if record.value is INVALID
         else (record if raw == record.raw else replace(record, raw=raw, value=parse_record(raw)))
@@ -203,7 +204,7 @@ def redact_transcript(transcript: Transcript, redactor: Redactor) -> Transcript:
 
 
 def redact_json(raws: Sequence[bytes], redactor: Redactor) -> list[bytes]:
-    """Pieces of JSON (none of them ends within a string) with their strings redacted, all by one numbering."""
+    """Pieces of JSON with their strings redacted, numbered together. No piece may end within a string."""
     texts = [raw.decode(_ENCODING, _ERRORS) for raw in raws]
     literals = [list(_literals(text)) for text in texts]
     clean = iter(redactor.redact_all([value for found in literals for _, _, value in found]))
@@ -229,7 +230,7 @@ def redact_text(text: bytes, redactor: Redactor) -> bytes:
 
 
 def _literals(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
-    """The values that are strings and may hold a secret: the literal, the name of its member, and what it says."""
+    """String values that may hold a secret, each as its literal, the name of its member (or empty) and the value."""
     name, name_stop = "", -1
     for found in _STRING.finditer(text):
         colon = _COLON.match(text, found.end())
@@ -252,7 +253,7 @@ def _is_opaque(name: str, text: str) -> bool:
 
 
 def _by_name(name: str, text: str, redactor: Redactor) -> str:
-    """The text, redacted also where only the name of its member shows that it is a secret."""
+    """The value of a member, redacted also where only the member's name shows that it is a secret."""
     if not name or len(text) > _NAMED_CHARS or _OPENING in text:
         return text
     try:
@@ -264,7 +265,7 @@ def _by_name(name: str, text: str, redactor: Redactor) -> str:
 
 
 def _redacted_value(value: Any, name: str, redactor: Redactor) -> Any:
-    """A parsed value with its strings redacted, as the bytes that it was read from."""
+    """A parsed value with its strings redacted, as they are in the bytes that it was read from."""
     if isinstance(value, str):
         return value if _is_opaque(name, value) else _by_name(name, redactor.redact(value), redactor)
     if isinstance(value, Mapping):

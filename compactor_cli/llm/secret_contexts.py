@@ -1,9 +1,9 @@
-"""Contexts of secrets: values that are secret for where they stand, whatever they look like.
+"""Contexts of secrets: values that are secret because of where they stand, whatever they look like.
 
 ``password = …``, ``"api_key": "…"``, ``--token …``, ``mysql -p…``, ``Authorization: Basic …``,
-``scheme://user:…@host``, columns of tables. Names and programs are data: `secrets.toml`. Where a value may as well be
-code or a placeholder (``$PASSWORD``, ``<your key>``), it is none. Names in quotes may be escaped
-(``\\"password\\": \\"…\\"``) as often as one likes.
+``scheme://user:…@host``, columns of tables. Names and programs are data: `secrets.toml`. A value that may as well be
+code or a placeholder (``$PASSWORD``, ``<your key>``) is not taken for a secret. Quotes around names may be escaped,
+also several times (``\\"password\\": \\"…\\"``).
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ _FLAG_CHARS = 32
 _NAME_CHARS = 64
 _VALUE_CHARS = 1_024
 _LINE_CHARS = 240
-# Values up to this length are looked through again for each name in them.
+# In longer values no further names are looked for.
 _LONG_CHARS = 64
 
+# What may follow a name: `_prod`, `-2`.
 _SUFFIX = r"(?:[-_]?(?:prod|production|staging|stage|dev|test|old|new|main|[a-z]|\d{1,2})(?![a-z0-9]))?"
 _QUOTE = r"\\{0,7}[\"'`]"
 _GAP = r"[ \t]{0,16}"
-# A value on the next line, or in the field of its own that settings lists and XML have: name: X, value: Y.
+# Between a name and its value where the value has a field of its own: `", "value": `, a line break and `value: `.
 _VALUE_FIELD = (
     rf"(?:{_QUOTE})?(?:\s{{0,40}},|\s{{1,40}}|\\{{1,4}}n\s{{0,40}})\s{{0,40}}"
     rf"(?:{_QUOTE})?value(?:{_QUOTE})?{_GAP}[:=]{_GAP}"
 )
+# Between a name and its value otherwise: `" : `, ` = `, `", `, ` is `, `>`, each maybe with a line break after it.
 _SIGN = re.compile(
     rf"(?P<field>{_VALUE_FIELD})"
     rf"|(?:{_QUOTE})?[\])]?{_GAP}(?P<sign>:=|=>|={{1,3}}|[:：]|,(?={_GAP}{_QUOTE})|>(?=[^\s<>]{{4,200}}</)"
@@ -42,12 +44,14 @@ _SIGN = re.compile(
 )
 _FLAG = re.compile(r"[ \t]{1,4}(?=[^ \t=-])")
 _OPENING = re.compile(_QUOTE)
+# Where a value without quotes ends: a blank, a quote, `;`, `\n` in JSON, `&tide=` in an address.
 _BARE_END = re.compile(r"[\s\"'`,;<>|]|\\+[\"'`nrt]|&(?=\w{1,40}=)")
 
 _USER_INFO = re.compile(r"://[^\s/:@\"'`<>\\]{0,128}:(?P<s>[^\s\"'`<>\\]{1,256})@")
 _AS_USER = re.compile(r"://(?P<s>[^\s/:@\"'`<>\\]{20,256})@")
 _ARGUMENT = r"(?:\\*[\"'])?(?P<s>[^\s\"'\\]{3,256})"
 
+# How a value begins that stands for another one: `${TIDE_KEY}`, `<your key>`, `os.environ[…`, `none`.
 _PLACEHOLDER = re.compile(
     r"\$\{|\$\(|\$[A-Za-z_]\w*$|%[A-Za-z_]\w*%$|%[sdr]\b|<|\{\{|\{[\w.]*\}|@\w+@$|\*{3}|&[a-z]|\[REDACTED"
     r"|(?:~|\.{1,2})/|https?:|file:|(?:none|null|nil|true|false|undefined|string|str|bytes|text|required|optional|redacted"
@@ -57,8 +61,9 @@ _PLACEHOLDER = re.compile(
 _PATH = re.compile(r"/(?:[\w.@-]+/)+[\w.@-]*|/[\w.@-]*")
 _NOT_BARE = re.compile(r"[$<{%~@&*(\[.#]")
 _ELLIPSIS = re.compile(r"\.\.\.|…|\*\*\*|x{4}", re.IGNORECASE)
+# A value that may be an expression: `read_key(`, `gauges[0]`, `Clock::new`.
 _CODE = re.compile(r"[A-Za-z_][\w.]*\(|[({\[]|->|=>|::|==(?!=*$)")
-# What a variable or a word is called: parts of letters, with a number at most here and there.
+# A name of a variable, or words joined by dashes: `tide-gauge-key2`, `_token`, `my_secret`.
 _SPELLED = re.compile(
     r"[a-z]+\d{0,2}[a-z]*(?:[-_][a-z]+\d{0,2}[a-z]*)+|_\w+|\w*(?:key|token|secret|passw|cred)\w*", re.IGNORECASE
 )
@@ -72,14 +77,14 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 
 
 def contexts(scan: Scan) -> Iterator[Found]:
-    """The values in a text that are secret for where they stand; may overlap. Linear time; see `Scan`."""
+    """The values in a text that are secret because of where they stand; may overlap. Linear time; see `Scan`."""
     for stem, kind, name in _table("stems"):
         if stem in scan.lowered:
             yield from _assigned(scan, stem, kind, name)
     yield from _placed(scan)
     for program, kind, argument in _table("programs"):
         for at in scan.hits(program, lowered=True) if program in scan.lowered else ():
-            # An entry of .netrc goes over lines.
+            # An entry of a .netrc file may take several lines.
             line = scan.text[at : at + _LINE_CHARS] if program == "machine " else scan.line_from(at, _LINE_CHARS)
             match = argument.search(line)
             if match and not _PLACEHOLDER.match(match["s"]) and not _PATH.fullmatch(match["s"]):
@@ -90,7 +95,7 @@ def contexts(scan: Scan) -> Iterator[Found]:
 
 @cache
 def _table(name: str) -> list[tuple[str, str, re.Pattern[str]]]:
-    """The rows of a table in `secrets.toml`: a literal, a kind, and what is matched where the literal stands."""
+    """The rows of a table in `secrets.toml`: a literal, a kind, and the pattern to match where the literal stands."""
     parts = {"<quote>": f"(?:{_QUOTE})?", "<gap>": _GAP, "<argument>": _ARGUMENT}
     found = []
     for literal, kind, expression in secret_tables()[name]:
@@ -111,37 +116,38 @@ def _ends_in(name: str) -> re.Pattern[str]:
 
 
 def is_random(text: str) -> bool:
-    """Whether its characters are spread as in made-up texts: 3 bits each, or 70 % of what so short a text can have."""
+    """Whether a text's characters are as varied as in random ones: 3 bits each, or 70 % of the most at its length."""
     entropy_bits = -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
     return entropy_bits >= min(3.0, 0.7 * math.log2(len(text)))
 
 
+# Base64 of at least 16 characters that ends in `=`.
 _PADDED = re.compile(r"(?:[A-Za-z0-9+/_-]{4}){3,}(?:[A-Za-z0-9+/_-]{3}=|[A-Za-z0-9+/_-]{2}==)")
 
 
 def is_mixed(text: str) -> bool:
-    """Whether it has digits and letters, or the padding of base64, as made-up texts do and words do not."""
+    """Whether a text has both digits and letters, or is padded base64, as random texts are and words are not."""
     has_both = any(char.isdigit() for char in text) and any(char.isalpha() for char in text)
     return has_both or (text.endswith("=") and bool(_PADDED.fullmatch(text)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FoundValue:
-    """A value with what is known of its name."""
+    """A value, and how it stands to its name."""
 
-    kind: str
-    stem: str
-    before: str  # what the name begins with, in front of its stem
-    text: str
+    kind: str  # of secret, by the name
+    stem: str  # the part of the name that shows that the value is secret
+    before: str  # the text in front of the stem, where the name begins
+    text: str  # the value
     is_quoted: bool
-    is_flag: bool
-    sign: str
+    is_flag: bool  # the name is an option of a command, the value its argument
+    sign: str  # between name and value; ``is`` for a word, empty for a flag or a field of its own
     is_on_next_line: bool
     is_name_quoted: bool
 
     @property
     def is_environment(self) -> bool:
-        """Whether it is set as in the environment: ``NAME=value``."""
+        """Whether it is set like an environment variable: ``NAME=value``."""
         name = re.split(r"[^A-Za-z0-9_]", self.before)[-1] + self.stem
         return self.sign == "=" and bool(_ENVIRONMENT.fullmatch(name))
 
@@ -205,7 +211,11 @@ def _is_secret(value: _FoundValue) -> bool:
 
 
 def _is_key(value: _FoundValue, text: str) -> bool:
-    """Of what is called no more than a key: long and random, under a name that does not say that it is open."""
+    """Whether the value of a name in "key" or "auth" is secret.
+
+    A random value is, if the name is in the list of secret keys. Another one has to be long, too, and not a UUID, and
+    its name neither bare nor in the list of open keys. That of ``"auth"`` has to be base64 of a user and a password.
+    """
     if value.stem.lower().startswith("auth"):
         return value.is_quoted and value.is_name_quoted and _is_user_and_password(text)
     word = re.split(r"[^A-Za-z0-9_-]", value.before)[-1]
@@ -223,7 +233,7 @@ def _is_key(value: _FoundValue, text: str) -> bool:
 
 
 def _is_user_and_password(text: str) -> bool:
-    """Whether it is base64 of ``user:password``."""
+    """Whether a text is base64 of ``user:password``."""
     padded = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         plain = base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True)
@@ -233,7 +243,10 @@ def _is_user_and_password(text: str) -> bool:
 
 
 def _is_password(value: _FoundValue, text: str) -> bool:
-    """Passwords may be words; a word is one where it is quoted or set in the environment, not in prose or code."""
+    """Whether the value of a name in "password" is secret.
+
+    It may be a plain word where that is quoted or set like an environment variable, not in prose or code.
+    """
     if " " in text:
         return value.is_quoted and _is_passphrase(text)
     if value.stem.lower() == "pass" and not (value.is_environment or value.is_quoted or value.is_flag):
@@ -248,7 +261,7 @@ def _is_password(value: _FoundValue, text: str) -> bool:
 
 
 def _is_passphrase(text: str) -> bool:
-    """Whether it is words that make no sentence: three to twelve, none of those that hold sentences together."""
+    """Whether a text is three to twelve words that are not a sentence: none of them is a word that joins others."""
     words = text.lower().split()
     return (
         3 <= len(words) <= 12
@@ -270,7 +283,7 @@ def _placed(scan: Scan) -> Iterator[Found]:
                 if _is_placed(stem, match):
                     yield (*match.span("s"), kind)
     for at in scan.hits("://"):
-        # Without an @ soon, there is no user: it is not looked for again and again.
+        # Without an @ nearby there is no user, and the patterns below need not be tried.
         if not 0 <= scan.next_of("@", at) < at + 400:
             continue
         user = scan.match(_USER_INFO, at, 400)
@@ -303,6 +316,7 @@ _COLUMN_NAME = re.compile(
     r"|(?:api|access|auth)?[_ -]?(?:token|key))",
     re.IGNORECASE,
 )
+# A cell of a table's heading: `station`, `api key`.
 _HEADING = re.compile(r"[A-Za-z_][\w .-]{0,30}")
 _RULER = re.compile(r"[-:=+| \t]{3,}")
 _NO_CELL = re.compile(
@@ -311,6 +325,7 @@ _NO_CELL = re.compile(
 _COLUMN_LINES = 2_000
 _COLUMN_CHARS = 2_000
 _COLUMN_STEMS = ("passw", "pwd", "kennwort", "passe", "secret", "token", "key")
+# Separator of cells, number of cells, and the columns of secrets: each its index, and whether it holds passwords.
 _Heading = tuple[str, int, tuple[tuple[int, bool], ...]]
 
 
@@ -319,7 +334,7 @@ def _columns(scan: Scan) -> Iterator[Found]:
     for stem in filter(scan.lowered.__contains__, _COLUMN_STEMS):
         done = 0
         for at in scan.hits(stem, lowered=True):
-            # In a heading, the name ends with its cell.
+            # In a heading, the name ends where its cell does.
             if at < done or not scan.match(_CELL_NAME, at, 40):
                 continue
             escaped = scan.text.rfind("\\n", done, at)
@@ -337,7 +352,10 @@ _CELL_NAME = re.compile(r"[\w -]{2,20}\\*[\"']?[ \t]{0,20}(?:[,;|\t]|\r?\n|\\+[r
 
 
 def _below(scan: Scan, heading: _Heading, start: int) -> tuple[list[Found], int]:
-    """The cells of the lines below a heading, as long as they have as many, and where the table ends."""
+    """The secret cells in the lines below a heading, and the offset at which the table ends.
+
+    It ends before the first line that has another number of cells and is not a ruler.
+    """
     mark, count, columns = heading
     found: list[Found] = []
     for _ in range(_COLUMN_LINES):
@@ -360,7 +378,7 @@ def _below(scan: Scan, heading: _Heading, start: int) -> tuple[list[Found], int]
 def _heading(line: str) -> _Heading | None:
     mark = next((mark for mark in "\t|;," if mark in line), "")
     cells = _cells(line, mark) if mark else []
-    # Before the first name may stand what leads to the text that holds the table: {"output": "
+    # The first name may follow the JSON around the text that holds the table: `{"output": "`.
     names = [line[begin:end].rpartition('"')[2] for begin, end in cells]
     if len([name for name in names if name]) < 2 or not all(_HEADING.fullmatch(name) for name in names if name):
         return None
@@ -369,12 +387,12 @@ def _heading(line: str) -> _Heading | None:
 
 
 _CELL_EDGES = " \"'\\"
-# Where the text that holds a table ends, in JSON.
+# Where the JSON string that holds a table ends: `",`, `\"}`.
 _CELL_END = re.compile(r"\\*\"\s*[,}\]]")
 
 
 def _cells(line: str, mark: str) -> list[tuple[int, int]]:
-    """Where the cells of a line lie, without blanks and quotes around them."""
+    """The offsets (start, stop) of the cells of a line, without blanks and quotes around them."""
     found: list[tuple[int, int]] = []
     begin = 0
     for piece in line.split(mark):

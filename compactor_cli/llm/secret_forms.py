@@ -1,15 +1,16 @@
-"""Secrets known by how they look: keys and tokens that their makers gave a prefix, and private keys.
+"""Secrets recognised by their form: keys and tokens with a prefix that their makers chose, and private keys.
 
 Sources: the makers' own documentation and the list of supported patterns of GitHub's secret scanning; lengths are
-lower bounds where a maker names none. Each form has literals, found first and fast, and an expression that is
-matched where one was found: parts of bounded length and at most one without a bound, at the end. It thus fails within
-`SecretForm.failing_chars`, and what it takes is not looked at again. The forms are data: `secrets.toml`. Private keys:
-armour of PEM and PGP, one end missing, numbered or escaped lines, no armour, base64 of all that.
+lower bounds where a maker names none. The forms are data: `secrets.toml`. Each has literals, which are found first and
+fast, and an expression that is matched where one was found. The expression has parts of bounded length and at most one
+without a bound, at its end: it fails within `SecretForm.failing_chars`, and what it matches is not looked at again.
+Private keys are recognised in the armour of PEM and PGP, also with one end missing, with numbered or escaped lines,
+without armour, and as base64 of all that.
 
-`Scan` is a text looked through in bounded steps, which are counted. Whoever looks for secrets looks at a window of a
-fixed length from each place where a literal stands, and goes on after what it found. What lies far ahead (a closing
-quote) is looked for once, not from every place again. So the work is proportional to the length of the text, whatever
-stands in it; ``steps`` is an upper bound of it in characters.
+`Scan` is a text that is searched in bounded steps, which are counted. A search looks at a window of fixed length from
+each place where a literal stands, and continues after what it found. What lies far ahead (a closing quote) is looked
+for once, not from every place again. The work is therefore proportional to the length of the text, whatever it holds;
+``steps`` is an upper bound of it in characters.
 """
 
 from __future__ import annotations
@@ -30,18 +31,21 @@ Found = tuple[int, int, str]  # start, stop, kind
 
 
 class Scan:
-    """One text. ``lowered`` has the same offsets as ``text``. ``steps``: characters looked at, literals aside."""
+    """One text to be searched; ``lowered`` has the same offsets as ``text``.
+
+    ``steps``: characters looked at so far, except by the searches for literals.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         lowered = text.lower()
-        # İ is the one letter that grows.
+        # İ is the only letter that becomes longer in lower case.
         self.lowered = lowered if len(lowered) == len(text) else text.replace("İ", "I").lower()
         self.steps = 0
         self._next: dict[str, tuple[int, int]] = {}
 
     def hits(self, literal: str, *, lowered: bool = False) -> Iterator[int]:
-        """Where a literal stands. Where most stand nowhere, ask first: to begin this takes longer."""
+        """The offsets of a literal. Where it is mostly absent, test ``literal in text`` first, which is faster."""
         text = self.lowered if lowered else self.text
         at = text.find(literal)
         while at >= 0:
@@ -50,13 +54,16 @@ class Scan:
             at = text.find(literal, at + 1)
 
     def match(self, pattern: re.Pattern[str], at: int, most: int, failing: int = 0) -> re.Match[str] | None:
-        """The pattern matched at a place, within ``most`` characters; where it fails it has looked at ``failing``."""
+        """The pattern matched at an offset, within ``most`` characters.
+
+        ``failing``: how many characters count as looked at where it does not match; 0: ``most``.
+        """
         found = pattern.match(self.text, at, at + most)
         self.steps += found.end() - at if found else failing or most
         return found
 
     def search(self, pattern: re.Pattern[str], at: int, most: int) -> re.Match[str] | None:
-        """The pattern searched for from a place on, within ``most`` characters."""
+        """The first match of the pattern from an offset on, within ``most`` characters."""
         found = pattern.search(self.text, at, at + most)
         self.steps += (found.end() if found else min(len(self.text), at + most)) - at
         return found
@@ -69,7 +76,7 @@ class Scan:
         return self.text[at:stop]
 
     def next_of(self, literal: str, at: int) -> int:
-        """Where the literal next stands; -1: nowhere. Asked from rising places, all answers together take one pass."""
+        """The next offset of the literal, or -1. Called with rising offsets, all calls together take one pass."""
         start, found = self._next.get(literal, (0, -2))
         if found != -2 and start <= at and (found == -1 or at <= found):
             return found
@@ -79,7 +86,7 @@ class Scan:
         return found
 
     def closing(self, quote: str, at: int, most: int) -> int:
-        """Where the quotation ends that ``quote`` (with its backslashes) opened before ``at``; -1: not in this line."""
+        """Where the quotation that ``quote`` (with its backslashes) opened before ``at`` ends; -1: not in this line."""
         limit = min(len(self.text), at + most)
         line = self.next_of("\n", at)
         limit = min(limit, line) if line >= 0 else limit
@@ -93,29 +100,29 @@ class Scan:
         return -1
 
 
-# What has no bound is taken to its end, and then not looked at again.
+# No bound: what matches is taken to its end, and not looked at again.
 _MOST_CHARS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretForm:
-    """``expression`` is matched ``back_chars`` before a literal; its group ``s``, else all of it, is the secret."""
+    """How one kind of secret looks."""
 
     kind: str
     literals: tuple[str, ...]
-    expression: re.Pattern[str]
-    back_chars: int = 0
-    failing_chars: int = 300
+    expression: re.Pattern[str]  # its group ``s``, or else the whole match, is the secret
+    back_chars: int = 0  # how far before a literal the expression begins
+    failing_chars: int = 300  # how far the expression looks at most where it does not match
 
     def at(self, scan: Scan, literal_at: int) -> re.Match[str] | None:
-        """The form where a literal of it stands, if it stands there as a word of its own."""
+        """The match of the form around a literal at this offset, if a word begins there; else None."""
         begin = literal_at - self.back_chars
         if begin < 0 or not begins(scan.text, begin):
             return None
         return scan.match(self.expression, begin, _MOST_CHARS, self.failing_chars)
 
     def span(self, match: re.Match[str]) -> tuple[int, int]:
-        """Where the secret is in a match."""
+        """The offsets of the secret in a match."""
         return match.span("s" if "s" in self.expression.groupindex else 0)
 
 
@@ -127,7 +134,7 @@ def secret_tables() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1)
 def forms() -> tuple[SecretForm, ...]:
-    """All forms; those with longer prefixes before those that begin like them."""
+    """All forms, longer prefixes before shorter ones that they begin with."""
     tails = []
     for kind, written, tail in secret_tables()["tails"]:
         names = (written,) if written.endswith(" ") else tuple(written.split())
@@ -141,7 +148,7 @@ def forms() -> tuple[SecretForm, ...]:
 
 
 def begins(text: str, at: int) -> bool:
-    """Whether a word can begin here: after no letter or digit, or after an escape (``\\n``, a colour's end)."""
+    """Whether a word can begin here: not after a letter or digit, unless that ends an escape (``\\n``, a colour)."""
     before = text[max(0, at - 3) : at]
     if not before or not text[at].isalnum() or not (before[-1].isascii() and before[-1].isalnum()):
         return True
@@ -149,13 +156,14 @@ def begins(text: str, at: int) -> bool:
 
 
 LiteralForms = tuple[tuple[str, SecretForm], ...]
-# One of these stands in most literals; two characters before it show nearly always that a literal is not there.
+# Most literals hold one of these signs. The two characters before each sign of a text are nearly always enough to rule
+# a literal out.
 _SIGN = re.compile(r"(?<=[^_.$:=}-]{2})[_.$:=}-]")
 
 
 @lru_cache(maxsize=1)
 def _by_sign() -> tuple[tuple[str, tuple[tuple[str, str, SecretForm], ...]], ...]:
-    """The literals with their forms, and the two characters before the sign; those without one under ``""``."""
+    """For each sign its literals: the two characters before the sign, the literal, its form. ``""``: without a sign."""
     groups: dict[str, list[tuple[str, str, SecretForm]]] = {}
     for form in forms():
         for literal in form.literals:
@@ -166,7 +174,7 @@ def _by_sign() -> tuple[tuple[str, tuple[tuple[str, str, SecretForm], ...]], ...
 
 
 def forms_in(text: str) -> LiteralForms:
-    """The literals that stand in a text, with their forms. Faster by far than a search for each of them."""
+    """The literals that stand in a text, with their forms; much faster than a search for each of them."""
     found: list[tuple[str, SecretForm]] = []
     for sign, group in _by_sign():
         endings = {piece[-2:] for piece in text.split(sign)} if sign else {""}
@@ -175,9 +183,9 @@ def forms_in(text: str) -> LiteralForms:
 
 
 def known_forms(scan: Scan, literal_forms: LiteralForms) -> Iterator[Found]:
-    """The secrets of these forms, those that a line break parts included. May overlap. Linear time.
+    """The secrets of these forms, also those that line breaks divide. May overlap. Linear time.
 
-    ``literal_forms``: what `forms_in` gives for the text, or for a longer one that holds it.
+    ``literal_forms``: what `forms_in` returns for the text, or for a longer one that holds it.
     """
     for literal, form in literal_forms:
         if literal not in scan.text:
@@ -197,7 +205,7 @@ def known_forms(scan: Scan, literal_forms: LiteralForms) -> Iterator[Found]:
         yield from ((*span, _JWT.kind) for span in _jwts(scan))
 
 
-# RFC 7519: two objects and a signature, each in base64url; an object begins {" and so eyJ
+# RFC 7519: two objects and a signature, each in base64url. An object begins with `{"`, which is `eyJ`.
 _BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _PAYLOAD = re.compile(r"\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")
 _JWT = SecretForm(
@@ -208,7 +216,10 @@ _JWT = SecretForm(
 
 
 def _jwts(scan: Scan) -> Iterator[tuple[int, int]]:
-    """Found from their middle, so that a long word that begins like one is passed once; then those in parts."""
+    """The offsets of JSON web tokens, first of whole ones, then of those that line breaks divide.
+
+    Whole ones are found from the dot in their middle, so that a long word that begins like a token is passed once.
+    """
     done = 0
     for at in scan.hits(".eyJ"):
         if at < done:
@@ -230,15 +241,16 @@ def _jwts(scan: Scan) -> Iterator[tuple[int, int]]:
             yield span
 
 
+# A line break, as it is or escaped in JSON, with the indentation after it.
 _BREAK = re.compile(r"\r?\n[ \t]{0,16}|(?:\\{1,7}r)?\\{1,7}n[ \t]{0,16}")
 _RUN = re.compile(r"[A-Za-z0-9+/_=.~%$,:-]*")
+# What may be the rest of a secret, on a line of its own.
 _PIECE = re.compile(r"[A-Za-z0-9+/_=.~%-]{1,2000}(?![^\s\"'`\\,;)\]}>])")
-# How much of a secret stands before the line break at least, and how much of it is joined at most; a shorter piece on
-# a line of its own may be a word.
-_LEAD_CHARS = 4
+_LEAD_CHARS = 4  # of a divided secret that stand before its line break, after the literal, at least
+# How much text is joined at most, from the literal on or around a literal in the middle of a secret.
 _PARTED_CHARS = 600
 _MIDDLE_CHARS = 120
-_PIECE_CHARS = 8
+_PIECE_CHARS = 8  # a shorter piece on a line of its own may be a word
 
 
 def _breaks_off(scan: Scan, at: int) -> bool:
@@ -246,7 +258,10 @@ def _breaks_off(scan: Scan, at: int) -> bool:
 
 
 def _parted(scan: Scan, form: SecretForm, at: int, literal_chars: int) -> tuple[int, int] | None:
-    """(start, stop) of a secret that a terminal or an editor broke over lines, with a literal of its form here."""
+    """(start, stop) of a secret that a terminal or an editor broke over lines; None if there is none.
+
+    ``at``: where a literal of its form stands.
+    """
     text = scan.text
     if form.back_chars:
         pieces = _joined(scan, max(0, at - form.back_chars - 20), _MIDDLE_CHARS)
@@ -261,7 +276,8 @@ def _parted(scan: Scan, form: SecretForm, at: int, literal_chars: int) -> tuple[
     match = form.expression.search(joined) if form.back_chars else form.expression.match(joined)
     if match is None:
         return None
-    # To the end of the line by which it is whole, or on while lines look random.
+    # The secret ends with the first line that completes it and whose next line does not look random, or else goes on
+    # for as long as lines look random.
     start, stop = form.span(match)
     for seam in accumulate(stop - start for start, stop in pieces):
         is_inside = match.start() < seam < match.end()
@@ -276,7 +292,7 @@ def _parted(scan: Scan, form: SecretForm, at: int, literal_chars: int) -> tuple[
 
 
 def _joined(scan: Scan, begin: int, chars: int) -> list[tuple[int, int]]:
-    """The parts of the text from here on that are joined when line breaks are taken out."""
+    """The pieces (start, stop) of the next ``chars`` characters that are left when line breaks are taken out."""
     stop = min(len(scan.text), begin + chars)
     scan.steps += stop - begin
     pieces: list[tuple[int, int]] = []
@@ -287,7 +303,7 @@ def _joined(scan: Scan, begin: int, chars: int) -> list[tuple[int, int]]:
 
 
 def _original(pieces: list[tuple[int, int]], offset: int) -> int:
-    """The offset in the text of one in the joined pieces."""
+    """The offset in the text that an offset in the joined pieces stands for."""
     for start, stop in pieces:
         if offset < stop - start:
             return start + offset
@@ -301,7 +317,10 @@ def _is_piece(text: str, at: int) -> bool:
 
 
 def piece_after(scan: Scan, stop: int) -> int:
-    """Where a secret ends that seems to end with its line: after the next line, if that is one random word."""
+    """Where a secret ends that seems to end at ``stop``.
+
+    If it ends with its line and the next line is one random word, it ends after that; otherwise at ``stop``.
+    """
     found = scan.match(_BREAK, stop, 32) if _breaks_off(scan, stop) else None
     if found is None or not _is_piece(scan.text, found.end()):
         return stop
@@ -312,16 +331,18 @@ def piece_after(scan: Scan, stop: int) -> int:
 _KEY_BLOCK_CHARS = 20_000
 _KEY_LINES = 200
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+# `-----BEGIN EC PRIVATE KEY-----`
 _ARMOUR = re.compile(r"-----(?P<end>BEGIN|END) (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?(?:-----)?")
-# How private keys begin in base64: DER (RSA, PKCS 8, EC), OpenSSH's own, and a PEM file packed once more.
+# How private keys begin in base64: DER (RSA, PKCS 8, EC), OpenSSH's own format, and a PEM file encoded once more.
 _BODIES = ("MII", "MIG", "MHcCAQ", "MHQCAQ", "MIGk", "MC4CAQ", "b3BlbnNzaC1rZXktdjE", "LS0tLS1CRUdJTi")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
 _HEAD_CHARS = 96
+# The lines of a key in a JSON string: `\nMIIB…\nAQAB==`.
 _ESCAPED_LINES = re.compile(r"(?:\\{1,4}r)?(?:\\{1,4}n[A-Za-z0-9+/]{4,100}={0,2}){1,200}")
 
 
 def key_blocks(scan: Scan) -> Iterator[Found]:
-    """The private keys of a text. Linear time: every part between two lines of armour is passed once each way."""
+    """The private keys of a text. Linear time: text between two lines of armour is passed once in each direction."""
     for body in filter(scan.text.__contains__, _BODIES):
         yield from _bare(scan, body)
     if "PRIVATE KEY" not in scan.text:
@@ -337,7 +358,7 @@ def key_blocks(scan: Scan) -> Iterator[Found]:
                 done = _block_stop(scan, mark.end(), following.start() if following else len(text))
             yield mark.start(), done, "private-key"
         elif (head := mark.start()) >= done:
-            # A lone END: from where the lines before it begin that look like a key.
+            # An END without its BEGIN: the key starts with the first of the lines before it that look like a key.
             begin = max(done, head - _KEY_BLOCK_CHARS)
             scan.steps += head - begin
             start = begin + len(text[begin:head].rstrip(_BASE64 + "\\"))
@@ -351,7 +372,7 @@ def key_blocks(scan: Scan) -> Iterator[Found]:
 
 
 def _block_stop(scan: Scan, stop: int, limit: int) -> int:
-    """After the last line that looks like a part of the key that begins before ``stop``."""
+    """Where the key that begins before ``stop`` ends: after its last line that looks like a part of a key."""
     text = scan.text
     limit = min(limit, stop + _KEY_BLOCK_CHARS)
     rest = text[stop:limit]
@@ -378,7 +399,10 @@ def _is_key_line(line: str) -> bool:
 
 
 def _bare(scan: Scan, literal: str) -> Iterator[Found]:
-    """Runs of base64 that begin with the literal and are a key by their first bytes; with the lines after them."""
+    """Keys without armour: runs of base64 that begin with the literal and whose first bytes are those of a key.
+
+    The lines after such a run that look like parts of the key belong to it.
+    """
     done = 0
     for at in scan.hits(literal):
         if at < done or (at and scan.text[at - 1] in _BASE64):
@@ -392,7 +416,7 @@ def _bare(scan: Scan, literal: str) -> Iterator[Found]:
             data = base64.b64decode(head[0][: min(len(head[0]), _HEAD_CHARS) // 4 * 4])
         except (binascii.Error, ValueError):
             data = b""
-        # Of DER, a sequence that begins with the version 0 or 1, unlike those of certificates and public keys.
+        # DER of a private key is a sequence that begins with the version 0 or 1, unlike certificates and public keys.
         inner = data[2 + (data[1] & 0x7F if data[1] & 0x80 else 0) :] if data[:1] == b"\x30" and len(data) >= 8 else b""
         is_der = inner.startswith((b"\x02\x01\x00", b"\x02\x01\x01")) and inner[3:4] in (b"\x02", b"\x30", b"\x04")
         is_packed = data.startswith(b"-----BEGIN") and b"PRIVATE KEY" in data

@@ -1,9 +1,9 @@
-"""Where the model path and the digest meet: a check list in the prompt, a supplement after the reply.
+"""What the digest adds to a model's summary: a check list in the prompt, and a supplement after the reply.
 
-A supplement is added to a text that somebody else wrote of the records, a model or the agent itself. It holds only
-what the text cannot be contradicted by and does not hold already: the user's words and refusals, open steps, outcomes
-of calls that changed something outside, what was reported at the end of a turn, files the text does not name with
-their state, one index of names. Whole sections come from the digest only where the text has no such heading.
+A supplement is added to a text that a model, or the agent itself, wrote about the records. It holds only what cannot
+contradict the text and is not in it: the user's words and refusals, open steps, outcomes of calls that changed
+something outside, what was reported at the end of a turn, files that the text does not name with their state, one
+index of names. Whole sections come from the digest only where the text has no such heading.
 """
 
 from __future__ import annotations
@@ -39,55 +39,58 @@ from compactor_cli.model.summary import Answer, Item, Request, Section, SectionI
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.model.value import dataclass
 
-# Of the tokens of text and supplement together.
+# The most that the supplement may take of the tokens of text and supplement together.
 MOST_RATIO = 0.25
-# Of the supplement's tokens, at most; what one does not use goes to those after it, names get the rest.
+# The most that a section may take of the supplement's tokens: these sections, and any that is filled from the digest.
+# What they leave is given out in a second round, and the index of names gets the rest.
 _SHARES: Mapping[Section, float] = {Section.USER: 0.5, Section.PLAN: 0.1, Section.COMMANDS: 0.15, Section.FILES: 0.1}
 _FILL_RATIO = 0.15
-# What is dropped first where text and supplement together are over the budget after all; the text never is.
+# Which sections of the supplement lose items first where text and supplement are over the budget after all.
 _DROPPED_FIRST = (*(one for one in reversed(Section) if one not in _SHARES), *reversed(tuple(_SHARES)))
-# Of what an update dropped of the earlier summary: as much for open steps, the user's words, decisions and facts.
+# Sections whose items an update may have dropped from the earlier summary, and the share of tokens for each of them.
 _CARRIED = (Section.PLAN, Section.USER, Section.DECISIONS, Section.COMMANDS)
 _CARRIED_RATIO = 0.25
-_NAMES_RATIO = 0.25
-_ITEM_TOKENS = 3
-# A shorter statement seldom reads alone, its heading included.
+_NAMES_RATIO = 0.25  # kept free for the index of names
+_ITEM_TOKENS = 3  # what an item takes next to its text
+# A shorter statement, its lead included, is seldom understood alone.
 _LEAST_STATEMENT_CHARS = 40
 _QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
-# A client's command with addresses and paths, which holds no word of the user.
+# A command to the client with its paths: `/open tides/north.csv `. None of it is the user's words.
 _COMMAND = re.compile(r"^/\S+(?:\s+\S*/\S*)*\s*")
+# How a text states that the user stopped a call.
 _STOPS = re.compile(r"\b(?:refus|reject|declin|stop|interrupt|den(?:y|ied)|turned down)|拒|中止")
-# A request that is cut below this says what to do, and no longer what not to do.
+# A request cut to less than this still holds what to do, but seldom what not to do.
 _SENTENCE_TOKENS = 30
-# A statement is shown where one line of the text holds this many of its words, a quotation where the text has so much.
+# The text shows a statement if one of its lines holds this share of the statement's long words, and the user's words if
+# it holds this share of their runs of words.
 _SHOWN_RATIO = 0.6
 _QUOTED_RATIO = 0.7
-# A line with this many words of an earlier decision has to do with it, and may overturn it.
+# A line with this share of the long words of an earlier decision concerns it, and may overturn it.
 _CONCERNED_RATIO = 0.3
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 4
 _LONG_WORD_CHARS = 4
-_SAME_CHARS = 40
+_SAME_CHARS = 40  # two requests that begin with this many equal characters are the same
 _PLAIN_WORD = re.compile(r"[\w./:@][\w./:@-]*")
-# What a push reports: from which commit to which.
+# What a push reports, from which commit to which: `1f3a9c7..5b8d204`.
 _PUSHED = re.compile(r"\b[0-9a-f]{7,40}\.\.\.?[0-9a-f]{7,40}\b")
 _FOLDER = re.compile(r"(?<=\bgit) -C \S+")
 _MOST_PROGRAM_WORDS = 4
 _ADDRESS = re.compile(r"https?://[^\s\"'<>)]+")
 _LABELS = [words_of(language) for language in LANGUAGES]
-# How an item of the plan begins that is a step which is not done.
+# How an item of the plan begins if its step is not done, in every language.
 _OPEN_LABELS = tuple(f"{label}{words.colon}" for words in _LABELS for label in (words.doing, words.open))
-# A call by another tool than files and shell, as the digest lists those that changed something.
+# How the digest lists a call by a tool other than files and shell that changed something: `set_clock(`.
 _ACTION = re.compile(r"[\w.:-]+\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedText:
-    """A text in place of records."""
+    """A text that replaces records, to be completed from the digest."""
 
     sections: tuple[SectionItems, ...]
-    prose: str = ""  # what stands before them word for word
-    missing: frozenset[Section] = frozenset()  # those that it should have, to be filled from the digest
+    prose: str = ""  # stands before the sections word for word
+    missing: frozenset[Section] = frozenset()  # sections that it should have, to be filled from the digest
 
     def __str__(self) -> str:
         return "\n".join((self.prose, *(item.text for part in self.sections for item in part.items)))
@@ -104,10 +107,10 @@ def completed(
 ) -> Answer:
     """The text with its supplement, within ``request.budget_tokens``; the text's own items come first under a heading.
 
-    The supplement takes ``most_ratio`` of both at most. The state is that of the digest of all covered records, as if
-    nobody else had written. ``analysis``: of the request, where it is made already. ``previous``: the earlier summary
-    that the text brings up to date; what was open in it, the user's words in it, and its decisions that nothing since
-    has to do with come first.
+    The supplement takes at most ``most_ratio`` of the tokens of both. The state is that of the digest of all covered
+    records, as if the digest had written all of it. ``analysis``: that of the request, if it was made before.
+    ``previous``: the earlier summary that the text brings up to date. Its open steps, the user's words in it and those
+    of its decisions that nothing since concerns are considered first.
     """
     request = replace(request, language=language)
     # Paths as the digest writes them: without the directory that the agent worked in.
@@ -143,28 +146,31 @@ def completed(
 
 
 class _Chooser:
-    """Chooses what the text does not hold, the most needed first."""
+    """Chooses items that the text does not hold, the most needed first."""
 
     def __init__(self, request: Request, analysis: Analysis, text: CompletedText) -> None:
         self.request, self.analysis, self.text = request, analysis, text
         self.folded = str(text).casefold()
         self.spaced = _spaced(self.folded)
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
-        self.begun: set[str] = set()
+        self.begun: set[str] = set()  # the beginnings of the user's words that were added
         self.token_cache = TokenCache(count=request.count)
         self.found: dict[Section, list[Item]] = {}
-        self.left = 0
-        self.added: dict[Section, list[frozenset[str]]] = {}
+        self.left = 0  # tokens
+        self.added: dict[Section, list[frozenset[str]]] = {}  # the long words of each item that was added
 
     def chosen(
         self, digest: Answer, statements: Sequence[Statement], carried: Mapping[Section, Sequence[Item]], tokens: int
     ) -> dict[Section, list[Item]]:
-        """The items by section, of this many tokens in all, each section's in the digest's order; ``carried`` first."""
+        """The chosen items by section, within ``tokens`` in all.
+
+        ``carried`` items are considered first. Each section's items are in the order of the digest, carried ones first.
+        """
         sections = {part.section: part.items for part in digest.summary.sections}
         if Section.PLAN not in self.text.missing:
             is_open = (item for item in sections.get(Section.PLAN, ()) if item.text.startswith(_OPEN_LABELS))
             sections[Section.PLAN] = tuple(is_open)
-        # Of the digest's, calls by other tools than files and shell, and the newest outcomes of tests.
+        # Of the digest's commands only calls by tools other than files and shell, and the newest outcomes of checks.
         actions = (
             run
             for run in sections.get(Section.COMMANDS, ())
@@ -184,7 +190,7 @@ class _Chooser:
             sections[section] = (*items, *sections.get(section, ()))
         for section, items in offered.items():
             self._take(section, items, int(tokens * _SHARES.get(section, _FILL_RATIO)))
-        # What did not fit its share may take what the others left, except for a share of the names.
+        # What did not fit in its share may take what the others left, except for the share of the names.
         for section, items in offered.items():
             more = [item for item in items if item not in self.found.get(section, ())]
             self._take(section, more, self.left - names_tokens)
@@ -197,9 +203,9 @@ class _Chooser:
         return {**self.found, Section.NAMES: list(names)} if names else self.found
 
     def _explaining(self, statements: Iterable[Statement], shown: Sequence[str], tokens: int) -> Sequence[Item]:
-        """What was reported to the user at the end of a turn: no question or proposal, which may be settled since.
+        """What was reported to the user at the end of a turn, without questions and proposals: they may be settled now.
 
-        A statement weighs by the share of its worth that is not ``shown``.
+        A statement weighs by the share of its worth that is not in ``shown``.
         """
         events, worth = self.analysis.finals - self.analysis.taken_back.keys(), self.analysis.worth
         covered = frozenset[Fact]().union(*map(worth.facts, shown))
@@ -215,10 +221,10 @@ class _Chooser:
         return history_items(self.analysis, chosen, {}, {}, with_names=False)
 
     def _requests(self, tokens: int) -> Iterator[Item]:
-        """What the digest quotes under the task, which is for the text to state: the newest request last.
+        """The newest request and those that still stand, the newest last: the digest quotes them under the task.
 
-        Each gets half the share of the user's words, or all of it where half is less than a sentence takes.
-        ``tokens``: of all that is added.
+        Nothing if the text is to get its task from the digest. Each is cut to half of the user's share, or to all of
+        it where half is less than a sentence takes. ``tokens``: the size of the whole supplement.
         """
         newest = newest_request(self.analysis)
         if newest and Section.TASK not in self.text.missing:
@@ -229,7 +235,7 @@ class _Chooser:
                 yield Item(text=words, records=records_of((one.record,)))
 
     def _take(self, section: Section, items: Iterable[Item], tokens: int) -> None:
-        """Adds as many of the items as are news and fit into what is left, in their order."""
+        """Add the items that are news, in their order, as far as they fit in ``tokens`` and in what is left."""
         least_left = max(self.left - tokens, 0)
         for item in items:
             cost = self.request.count(item.text) + _ITEM_TOKENS
@@ -242,14 +248,14 @@ class _Chooser:
                     self.begun.add(_beginning(_asked(item.text)))
 
     def _is_news(self, item: Item, section: Section) -> bool:
-        """Whether an item is of the kind that may be added, and not in the text."""
+        """Whether an item may be added and the text, or what was added before, does not show it."""
         text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
             asked = _asked(text)
             plain = _spaced(asked).split()
             runs = [" ".join(plain[at : at + _RUN_WORDS]) for at in range(max(len(plain) - _RUN_WORDS + 1, 1))]
             is_quoted = sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
-            # The text may say itself that the user stopped this call, for which no reason was given.
+            # Where the user stopped a call without a reason, the text may state that in its own words.
             label, _, call = asked.partition("`")
             call = call.rstrip("`").partition(ELLIPSIS)[0].strip().casefold()
             stated = self.folded.split("\n") if label.startswith(self.analysis.words.stopped) and call else ()
@@ -261,7 +267,7 @@ class _Chooser:
             return bool(dash) and path.strip("`").casefold().rstrip("/").rsplit("/", 1)[-1] not in self.folded
         words = _long_words(text.casefold())
         if section in (Section.DECISIONS, Section.COMMANDS) and not item.records and not text.startswith("`"):
-            # Settled or stated in an earlier summary: it stands where nothing since has to do with it.
+            # Decided or stated in an earlier summary: it still holds if nothing since concerns it.
             messages = (one.text for one in self.analysis.messages if one.record >= 0)
             settled = (one.text for one in self.analysis.decisions if one.records)
             since = (_long_words(line) for one in (*messages, *settled) for line in one.casefold().split("\n"))
@@ -271,12 +277,17 @@ class _Chooser:
         return not words or all(len(words & line) < _SHOWN_RATIO * len(words) for line in lines)
 
 
+# How an item begins whose step is done: `[x] …`, `Done: …`.
 _DONE = re.compile(r"\W*(?:done|completed|finished|已完成|完成|✅|x\])", re.IGNORECASE)
+# Records of an earlier transcript, by its hash: ` [1f3a9c77:3,12]`.
 _OLD_RECORDS = re.compile(r"\s*\[[0-9a-f]{8}:[\d,-]+\]")
 
 
 def _carried(previous: str, request: Request, analysis: Analysis) -> dict[Section, tuple[Item, ...]]:
-    """What still holds of an earlier summary: no step that is done, of runs what they changed, of pushes the last."""
+    """The items of an earlier summary that may still hold, by section; empty where there is none.
+
+    Left out are finished steps, commands that changed nothing outside, and pushes where a push was made since.
+    """
     is_pushed = any(_PUSHED.search(run.line) for run in analysis.runs)
 
     def holds(text: str) -> bool:
@@ -291,10 +302,10 @@ def _carried(previous: str, request: Request, analysis: Analysis) -> dict[Sectio
 
 
 def _outcomes(analysis: Analysis) -> Iterator[Item]:
-    """What changed something outside, newest first: the program, and what it reported, an address by itself.
+    """Commands that changed something outside, newest first: the program, and the address or line that it reported.
 
-    Of pushes of a branch only the newest; nothing that failed and was done after all, nothing in a throwaway folder,
-    no changes that were stashed and brought back.
+    Of several pushes of a branch only the newest. Left out are failures of what succeeded later, what happened in a
+    throwaway folder, and stashes that were brought back.
     """
     known: set[str] = set()
     for run in reversed(analysis.runs):
@@ -303,10 +314,10 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
         folder = analysis.work.elsewhere.get(run.event, "")
         steps = map(str.strip, run.command.split(" && "))
         line = _FOLDER.sub("", shown(next(filter(may_act_outside, steps), run.command)))
-        # What is shown of a command (a loop, a search) may not show that it changed something.
+        # The shown line of a command (a loop, a search) may not be what changed something.
         if is_throwaway(f"{folder}/") or not may_act_outside(line):
             continue
-        # The words before its first option or text, where its report names the rest; else the command.
+        # The words before its first option or quoted argument, if there is a report; else the whole line.
         plain = tuple(takewhile(_PLAIN_WORD.fullmatch, line.split()))[:_MOST_PROGRAM_WORDS]
         program = " ".join(plain) if run.line and len(plain) > 1 else line
         if program.startswith("git stash") and run.result_record != analysis.work.stash_record:
@@ -322,12 +333,12 @@ def _outcomes(analysis: Analysis) -> Iterator[Item]:
 
 
 def _asked(text: str) -> str:
-    """Of a call that was stopped, the reason that the user gave; else what was asked, without what came of it."""
+    """The user's own words in an item: the reason given for stopping a call, else the request without its outcome."""
     return _COMMAND.sub("", text.rpartition(' → "')[2].partition(" → ")[0])
 
 
 def _beginning(words: str) -> str:
-    """By what a request is known that one summary quotes whole and another without its middle."""
+    """The beginning of a request, the same whether a summary quotes it whole or without its middle."""
     return _spaced(words.partition(ELLIPSIS)[0])[:_SAME_CHARS]
 
 
@@ -341,24 +352,24 @@ def _long_words(text: str) -> frozenset[str]:
 
 
 def _joined(own: Iterable[SectionItems], added: Mapping[Section, Sequence[Item]]) -> tuple[SectionItems, ...]:
-    """Each section once, in the order of `Section`, its own items before those that are added."""
+    """Each section once, in the order of `Section`, its own items before the added ones."""
     items: dict[Section, list[Item]] = {}
     for section, more in (*((part.section, part.items) for part in own), *added.items()):
         items.setdefault(section, []).extend(more)
     return tuple(SectionItems(section=one, items=tuple(items[one])) for one in Section if items.get(one))
 
 
-# A check list is read with the records themselves: it names, it does not explain.
+# The size of a check list by that of its records. It is read along with them: it names things, it does not explain.
 _LIST_RATIO, _LEAST_LIST_TOKENS, _MOST_LIST_TOKENS = 0.1, 200, 1_500
 _NAMES_OF_LIST_RATIO = 0.25
 _NAMES_LINE_CHARS = 200
 
 
 class RecordFacts:
-    """What the digest knows of the records of one summary, read once for prompts, checks and the supplement.
+    """What the digest knows of the records of one summary, for its prompts, its checks and its supplement.
 
-    ``request``: with the language of the summary. ``strands``: the records that prompts show. Everything is worked out
-    when it is first needed. Not for several threads.
+    ``request``: with the language of the summary. ``strands``: the records that prompts show. Everything is computed
+    once, when it is first needed. Not for several threads.
     """
 
     def __init__(self, request: Request, strands: Sequence[Strand]) -> None:
@@ -370,12 +381,12 @@ class RecordFacts:
 
     @cached_property
     def records(self) -> SourceRecords:
-        """All of the records, to be searched."""
+        """All records, to be searched for names."""
         return SourceRecords((strand.transcript, strand.indices) for strand in self._strands)
 
     @property
     def analysis(self) -> Analysis:
-        """Of the covered records of the request."""
+        """The digest's analysis of the covered records of the request."""
         return self._analysis(self._request.transcript)
 
     def essentials(self, parts: Iterable[Strand]) -> tuple[Essential, ...]:
@@ -401,9 +412,10 @@ class RecordFacts:
         return essentials_of(numbered, islice(ranked, MOST_RANKED), terms)
 
     def check_list(self, parts: Iterable[Strand], tokens: int, wanted: Sequence[Essential], share: float = 1.0) -> str:
-        """The facts of some of the records most likely to be needed, an item a line, not yet quoted.
+        """The facts of some of the records that are most likely to be needed, an item a line, not yet quoted.
 
-        ``tokens``: their size; ``share``: of all records. ``wanted``: their essentials.
+        ``tokens``: the size of these records; ``share``: their share of all records, 0 to 1. ``wanted``: their
+        essentials.
         """
         room = int(min(max(tokens * _LIST_RATIO, _LEAST_LIST_TOKENS), _MOST_LIST_TOKENS))
         lines: list[str] = []
@@ -427,7 +439,7 @@ class RecordFacts:
         return "\n".join(lines)
 
     def outline(self, parts: Iterable[Strand], tokens: int, headings: Sequence[OutlineHeading]) -> Outline:
-        """The digest of some of the records as if a model had written it, under these headings."""
+        """The digest of some of the records as an outline under these headings, as if a model had written it."""
         asked = {heading.section for heading in headings}
         wanted = list(parts)
         digests = [Digest().summarise(self._of(part, tokens // len(wanted))).summary.sections for part in wanted]
@@ -444,7 +456,7 @@ class RecordFacts:
         return self._analyses[id(transcript)]
 
     def _of(self, strand: Strand, tokens: int) -> Request:
-        """A digest of these records alone, an item a line."""
+        """The request for a digest of these records alone, written an item a line."""
         return replace(
             self._request,
             transcript=strand.transcript,

@@ -1,4 +1,4 @@
-"""Writer: one summary asked of a model — leaves side by side, each reply checked, then joined level by level."""
+"""Writes one summary with a model: parts are summarised side by side, replies checked, and joined level by level."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from compactor_cli.plan.models import table_entry
 if TYPE_CHECKING:
     from compactor_cli.llm.redact import Redactor
 
-# What a reply may take of tokens beyond what was asked: models count by feel. Cut off is worse than long.
+# The limit on a reply, by the length that was asked for: models only estimate tokens, and a reply that is cut off is
+# worse than a long one.
 REPLY_RATIO = 1.5
-# Models that reason first do so within the same limit.
+# Added for models that reason first: their reasoning counts against the same limit.
 _REASONING_TOKENS = 8_000
 _REASON_WHEN_ASKED = ("anthropic", "bedrock", "bedrock_converse", "vertex_ai-anthropic_models")
 
 
 class Rejected(ModelFailure):
-    """The model answered, and not with the summary that was asked for, twice. ``reason`` names the faults."""
+    """What the model replied is not accepted as the summary. ``reason`` names the faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A reply that was paid for and not taken. ``why``: the fault and its measure, without texts of the transcript."""
+    """A reply that was paid for and not accepted."""
 
     fault: ReplyFault
-    why: str
-    tokens: int
+    why: str  # the fault and its measure, without texts of the transcript
+    tokens: int  # of prompt and reply
 
 
 class StillTooLong(GaveUp):
@@ -50,58 +51,59 @@ class SummaryTask:
     """What is to be written, and from what."""
 
     request: Request
-    earlier: Earlier  # as it is in the records
+    earlier: Earlier  # what the summary is made from, neither quoted nor redacted
     facts: RecordFacts
     wording: PromptWording
-    budget_tokens: int
-    count: Callable[[str], int]
+    budget_tokens: int  # for the model's text
+    count: Callable[[str], int]  # tokens of a text
     forbidden: tuple[str, ...]  # lines that no quoted text may hold
-    # Quoted and redacted; ``goal`` and ``latest``: the user's first and newest request in all of it.
+    # The texts of prompts, quoted and redacted.
     blocks: quoting.Leaf
-    previous: str
-    goal: str
-    latest: str
+    previous: str  # the earlier summary that is to be updated; empty: none
+    goal: str  # the user's first request
+    latest: str  # the user's newest request
     prose: str  # an earlier summary that stays as it is, in front of what is written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryDraft:
-    """A summary that was accepted, of some blocks or of all of them."""
+    """An accepted summary of some blocks or of all of them."""
 
     verdict: Verdict
     text: str  # as a prompt shows it
-    tokens: int
+    tokens: int  # of the text
     blocks: quoting.Leaf
-    leaves: int = 1
-    healed: int = 0  # of its leaves, those that the digest wrote, as the model twice gave no summary
-    failure: ModelFailure | None = None  # why the model was not even asked to the end
-    unjoined: str = ""  # why its parts stand side by side; empty where they do not
+    leaves: int = 1  # how many it was joined from
+    healed: int = 0  # how many of its leaves the digest wrote, as no reply of the model was accepted
+    failure: ModelFailure | None = None  # why the model gave no reply about one of its leaves
+    unjoined: str = ""  # why its parts stand side by side; empty where they were joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One prompt with what its reply is held against, and the blocks it is about."""
+    """One prompt, and what is needed to check its reply."""
 
     call: Call
     check_input: CheckInput
-    blocks: quoting.Leaf
-    joins: tuple[SummaryDraft, ...] = ()  # the summaries that it joins; none where it is about records
+    blocks: quoting.Leaf  # that it is about
+    joins: tuple[SummaryDraft, ...] = ()  # the summaries that it joins; empty: it is about the records themselves
 
 
 @dataclass(slots=True, kw_only=True)
 class SummaryWriter:
-    """Asks through one client. Not for several threads.
+    """Writes the summary of one task through a client. Not for several threads.
 
-    What was paid for stays, where the model gives no summary of one part, or does not join the parts.
+    Where the model gives no summary of one part, or does not join the parts, the summaries of the other parts are used
+    all the same.
     """
 
     task: SummaryTask
     client: ModelClient
     loop: BackgroundEventLoop
-    calls: Mapping[Stage, Call]  # for each stage what is the same in all its calls
-    redactor: Redactor | None
-    verifies: bool  # the model is asked once more what its summary left out
-    refusals: list[Refusal] = field(default_factory=list)  # every reply that was not taken, in order
+    calls: Mapping[Stage, Call]  # for each stage, what all its calls have in common
+    redactor: Redactor | None  # None: secrets are left in
+    verifies: bool  # whether the model is asked once more what its summary left out
+    refusals: list[Refusal] = field(default_factory=list)  # every reply that was not accepted, in order
 
     def write(self) -> SummaryDraft:
         """The summary. Raises the failures of `ModelClient.ask`, `Rejected`, and `CoverageError` for a defect."""
@@ -111,9 +113,9 @@ class SummaryWriter:
         return self._joined(drafts)
 
     def estimate(self) -> Estimate:
-        """The leaves as they would be sent, and the levels above them as if every reply had the length asked for.
+        """What the summary would take: the leaves as they would be sent, and joining replies of the length asked for.
 
-        Where the model is to verify, the last of them is asked again with its reply.
+        Where the model is to verify its summary, the last call is counted once more, with its reply.
         """
         task, merge = self.task, self.calls[Stage.MERGE]
         leaves = [job.call for job in self._leaf_jobs()]
@@ -138,7 +140,7 @@ class SummaryWriter:
         return [self._leaf(leaf, part, len(leaves)) for part, leaf in enumerate(leaves, 1)]
 
     def _leaves(self) -> list[SummaryDraft]:
-        """The accepted summaries of the leaves. One that is too long is cut again, three times at most."""
+        """The accepted summaries of the leaves. A leaf that is too long is cut in two, three times at most."""
         places: list[tuple[_Job, SummaryDraft | None]] = [(job, None) for job in self._leaf_jobs()]
         for _ in range(SHRINK_ROUNDS + 1):
             shown = [name for job, _ in places for name in prompts.marks(job.call.messages[-1].text)]
@@ -150,7 +152,7 @@ class SummaryWriter:
                 return drafts
             halved: list[tuple[_Job, SummaryDraft | None]] = []
             for at, (job, draft) in enumerate(places):
-                # What the model found too long is cut in two.
+                # Only a leaf that the model found too long has no draft.
                 halves = () if draft else quoting.split(job.blocks, self.task.count)
                 total = max(len(places) + len(halves) - 1, 2)
                 halved += [(self._leaf(leaf, at + n, total), None) for n, leaf in enumerate(halves, 1)]
@@ -165,7 +167,7 @@ class SummaryWriter:
         return quoting.prompt_limits(self.calls[stage].model, task.budget_tokens, fixed)
 
     def _leaf(self, leaf: quoting.Leaf, part: int, parts: int) -> _Job:
-        """The job of one leaf; ``part`` of ``parts`` (of which some may be cut again, if they are too long)."""
+        """The job of one leaf, which is ``part`` (from 1) of ``parts``; cutting leaves again changes these numbers."""
         task, alone = self.task, parts == 1
         tokens = sum(block.tokens for block in leaf)
         essentials = task.facts.essentials(self._strands(leaf))
@@ -203,9 +205,10 @@ class SummaryWriter:
         return self._job(prompt_input, blocks, tokens, essentials, joins=tuple(drafts))
 
     def _budget(self, stage: Stage, source_tokens: int, *, is_whole: bool) -> int:
-        """What the text of so much may take; ``is_whole``: it is the summary itself, and no part of one.
+        """The tokens that a summary of this source may take; ``is_whole``: it is the final one.
 
-        A part takes what any summary of its size does, and no less than the last one needs.
+        A part may take what any summary of such a source may. It may take at least as much as the final summary, or
+        half of its source if that is less.
         """
         reply_tokens, final_tokens = self._limits(stage).reply_tokens, self.task.budget_tokens
         if is_whole:
@@ -223,7 +226,7 @@ class SummaryWriter:
         return self.redactor.redact(text) if self.redactor else text
 
     def _strands(self, leaf: quoting.Leaf) -> list[Strand]:
-        """The records of these blocks by transcript."""
+        """The records of these blocks, grouped by transcript."""
         by_strand: dict[int, list[int]] = {}
         for block in leaf:
             by_strand.setdefault(block.strand, []).append(block.record)
@@ -241,7 +244,7 @@ class SummaryWriter:
         task = self.task
         text = prompts.prompt(task.wording, prompt_input)
         rules = prompts.rules(task.wording, prompt_input.stage)
-        # All of it is redacted already, except for what is the same for everybody.
+        # The parts from the transcript are redacted already; the rest is the same for every transcript.
         prompt_parts = (
             ChatMessage(speaker=Speaker.SYSTEM, text=rules, is_redacted=True),
             ChatMessage(speaker=Speaker.USER, text=text, is_redacted=True),
@@ -264,7 +267,7 @@ class SummaryWriter:
         return _Job(call=call, check_input=check_input, blocks=blocks, joins=joins)
 
     def _joined(self, drafts: list[SummaryDraft]) -> SummaryDraft:
-        """The summaries joined, level by level, the earlier one with the last; side by side where that fails."""
+        """The summaries joined level by level, at last with the earlier summary; side by side where that fails."""
         room = self._limits(Stage.MERGE).leaf_tokens
         while len(drafts) > 1:
             groups = quoting.merge_groups([draft.tokens for draft in drafts], room)
@@ -280,10 +283,13 @@ class SummaryWriter:
         return drafts[0]
 
     def _accepted(self, jobs: Sequence[_Job]) -> list[SummaryDraft | None]:
-        """What the jobs come to, in order; None for one whose prompt is too long for the model."""
+        """The accepted summary of each job, in order; None for one whose prompt is too long for the model.
+
+        A faulty reply is asked for again with its fault named, then from the fallback model. Raises what `_taken` does.
+        """
 
         def with_fault(call: Call, verdict: Verdict) -> Call:
-            # After the prompt, which stays as it is for the provider's cache.
+            # At the end, so that the beginning of the prompt stays the same for the provider's cache.
             *before, last = call.messages
             note = prompts.retry(self.task.wording, str(verdict.fault), verdict.details)
             return replace(call, messages=(*before, replace(last, text=f"{last.text}\n\n{note}", is_redacted=False)))
@@ -295,7 +301,7 @@ class SummaryWriter:
         is_whole = self.verifies and len(jobs) == 1 and not jobs[0].check_input.is_part
         if not is_whole or not drafts[0] or not isinstance(verdicts[0], Verdict) or verdicts[0].fault:
             return drafts
-        # The model is asked what its summary left out; the new one replaces it, if that is taken.
+        # The model is asked what its summary left out; its new summary replaces the first if it has no fault.
         prompt_parts = (
             ChatMessage(speaker=Speaker.ASSISTANT, text=drafts[0].text),
             ChatMessage(speaker=Speaker.USER, text=prompts.verify(self.task.wording)),
@@ -305,9 +311,9 @@ class SummaryWriter:
         return [self._draft(verdict, jobs[0])] if isinstance(verdict, Verdict) and not verdict.fault else drafts
 
     def _taken(self, verdict: Verdict | ModelFailure, job: _Job) -> SummaryDraft:
-        """What a job comes to: its reply, else the reply cut, its parts side by side, or a digest.
+        """The summary that a job ends with: the reply, whole or cut to size, else its parts side by side, or a digest.
 
-        Raises the failure, or `Rejected`, where nothing that a model wrote would be left.
+        Raises the failure, or `Rejected`, where the job is about all records and no text by the model is left.
         """
         failure = verdict if isinstance(verdict, ModelFailure) else None
         if isinstance(verdict, Verdict):
@@ -325,7 +331,7 @@ class SummaryWriter:
         return replace(draft, text=self._clean(draft.text), healed=1, failure=failure)
 
     def _side_by_side(self, job: _Job, why: str) -> SummaryDraft:
-        """The summaries that a job was to join, item after item; ``why`` they were not joined, for people."""
+        """The summaries that a job should have joined, item after item; ``why`` it did not, for people."""
         found = [draft.verdict for draft in job.joins]
         outline = joined_outline([verdict.outline for verdict in found])
         whole = Verdict(outline=outline, invented=tuple(name for verdict in found for name in verdict.invented))
@@ -346,7 +352,7 @@ class SummaryWriter:
     def _ask_again(
         self, verdicts: list[_Outcome], jobs: Sequence[_Job], new_call: Callable[[Call, Verdict], Call | None]
     ) -> None:
-        """Asks once more what is faulty, and puts in the new verdicts; nothing where one of them has no new call."""
+        """Ask once more for each faulty reply and replace its verdict; do nothing if one of them has no new call."""
         faulty = {n: verdict for n, verdict in enumerate(verdicts) if isinstance(verdict, Verdict) and verdict.fault}
         calls = [call for n, verdict in faulty.items() if (call := new_call(jobs[n].call, verdict))]
         if len(calls) == len(faulty):
@@ -370,18 +376,18 @@ class SummaryWriter:
         return verdicts
 
     def _counted(self, call: Call) -> int:
-        """The tokens of its prompt."""
+        """The tokens of the call's prompt."""
         return sum(self.task.count(message.text) for message in call.messages)
 
 
-# What came of a call: None where its prompt was too long for the model.
+# The outcome of a call; None: its prompt was too long for the model.
 _Outcome = Verdict | ModelFailure | None
 
 
 async def _all(
     client: ModelClient, calls: Sequence[Call], redactor: Redactor | None
 ) -> list[Reply | ModelFailure | None]:
-    """The replies in order, None for a prompt that is too long, and failures; a mistake of the set-up is raised."""
+    """The replies or failures in order, None for a prompt that is too long. Raises `UnknownModel`."""
     import asyncio
 
     async def one(call: Call) -> Reply | ModelFailure | None:

@@ -8,9 +8,9 @@ CompactError
 │   └── Unreadable        missing, a directory, no permission, broken compression
 ├── OutputError       3   this output cannot be written; the source is as it was
 │   ├── Changed       75   the source changed while it was read: left to the next run
-│   ├── KeptAsIs          no summary could be had, and the transcript is to stay as it is
-│   ├── PluginFailed      a part that another package brings raised, or broke an invariant
-│   └── InvariantError    an invariant of the house would be broken: a defect, nothing is written
+│   ├── KeptAsIs          no usable summary, or a hook refused: the transcript stays as it is
+│   ├── PluginFailed      a plug-in from another package raised an error, or broke an invariant
+│   └── InvariantError    the output would break an invariant: a defect of compact, nothing is written
 └── TryLater         75   a lock is held, or a provider asks to wait
     └── InUse             another program has the file open for writing
 """
@@ -23,27 +23,24 @@ from typing import Any, NoReturn
 
 from compactor_cli.model.value import dataclass
 
-# How soon an exception that Python only printed is raised again.
+# Delay before an exception that Python would only have printed is raised again.
 _AGAIN_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something was read: a file (``-`` is standard input) and a line counted from 1.
+    """Where something was read."""
 
-    ``row``, counted from 1, is which of the rows of a document that is an array of them; 0 elsewhere.
-    """
-
-    path: str
-    line: int
-    row: int = 0
+    path: str  # ``-`` is standard input
+    line: int  # counted from 1
+    row: int = 0  # row of a document that is an array of rows, counted from 1; 0 in other documents
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}" + (f" (row {self.row})" if self.row else "")
 
 
 class CompactError(Exception):
-    """Something a user can read: where (if known), what happened, and what to do next."""
+    """An error as users read it: where (if known), what happened, and what to do next."""
 
     exit_code = 3
 
@@ -92,19 +89,19 @@ class Changed(OutputError):  # noqa: N818
 
 
 class PluginFailed(OutputError):  # noqa: N818
-    """A part that another package brings raised, or what it gave breaks an invariant."""
+    """A plug-in from another package raised an error, or its result breaks an invariant."""
 
 
 class KeptAsIs(OutputError):  # noqa: N818 -- named for what is done
-    """No summary could be had from the model, and then the transcript is to stay as it is."""
+    """The transcript stays as it is: the model gave no usable summary, or the hook before writing failed."""
 
 
 class InvariantError(OutputError):
-    """An invariant would be broken by what is about to be written: nothing is written."""
+    """The output would break an invariant, so nothing is written."""
 
 
 class TryLater(CompactError):  # noqa: N818
-    """Nothing is wrong, but not now."""
+    """Nothing is wrong, but it cannot be done now: a later run can succeed."""
 
     exit_code = 75
 
@@ -114,10 +111,10 @@ class InUse(TryLater):
 
 
 def raise_from_handler(error: BaseException) -> NoReturn:
-    """Raise in a signal handler so that the program does hear of it.
+    """Raise ``error`` in a signal handler so that it surely reaches the main program.
 
-    A handler runs wherever the main thread is: also in the callback of a weak reference (each import has one) or in a
-    `__del__`, which Python lets pass nothing on. There, the exception is raised again a moment later.
+    A handler runs wherever the main thread is, also in the callback of a weak reference (each import has one) or in a
+    `__del__`. Python only prints exceptions from those; there, the error is raised again `_AGAIN_SECONDS` later.
     """
     printed = sys.unraisablehook
 

@@ -1,12 +1,12 @@
 """Names by which summaries lead back to the archive: the marker line, and references to records.
 
-The marker is the one line by which a summary written by compact is known again, in any dialect. It is part of the
-summary's text, so it survives a conversion from one dialect to another, and it names the transcript by its hash.
-Whoever writes a text can write a marker into it. So a marker is only looked for in records that are summaries, and
-its numbers decide nothing: sizes are counted, of what is there and of the original that the archive holds.
+The marker is the line by which compact recognises its own summaries, in any dialect. It is part of the summary's
+text, so it survives a conversion from one dialect to another, and it names the transcript by its hash.
+Anybody can write a marker into a text. So markers are only looked for in records that are summaries, and nothing is
+decided by the numbers in them: sizes are counted anew, in the transcript and in the archived original.
 
-A reference is the name by which a record of an archived transcript can be asked for again: ``54453b50b756405f:12``
-is record 12 (counted from 1) of the transcript whose SHA-256 begins so, ``…:4-9`` a range, ``…:3,12`` both of them.
+A reference names records of an archived transcript: ``54453b50b756405f:12`` is record 12 (counted from 1) of the
+transcript whose SHA-256 begins with these digits, ``…:4-9`` a range, ``…:3,12`` two records.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import re
 
 from compactor_cli.model.value import dataclass
 
-# A marker deeper in a text is a quotation, not a mark: clients put at most a short preface before it.
+# A marker further inside a text is a quotation: clients put at most a short preface before a summary.
 SEARCHED_CHARS = 2_000
-# In place of a hash that is not known yet: it takes about as many tokens as any other.
+# Stands for a hash that is not known yet; it takes about as many tokens as a real one.
 PLACEHOLDER_HASH = "7f3a9c1e5b8d2046"
 
+# `[compact/1 transcript=54453b50b756405f records=3-40/52 tokens=81000 end=0f3c9a1e5b8d2046]`, and on the next line
+# perhaps `[kept as they were: 7-9,21]`.
 _LINE = re.compile(
     r"^\[compact/1 transcript=(?P<transcript>[0-9a-f]{16})"
     r" records=(?P<first>\d{1,12})-(?P<last>\d{1,12})/(?P<records>\d{1,12}) tokens=(?P<tokens>\d{1,15})"
@@ -33,14 +35,14 @@ _LINE = re.compile(
 class Marker:
     """What a summary covers."""
 
-    transcript: str  # the first 16 hex digits of the SHA-256 of the transcript it was made from
-    first: int  # of the covered records, counted from 1
-    last: int
-    records: int  # how many the transcript had
-    tokens: int  # its size with everything that earlier summaries stood for
-    end: str  # hash of its last record, by which a second run sees that nothing was added; empty: no message stayed
-    state: str = ""  # hash of the digest's stored counter table
-    kept_outside: str = ""  # which records of the covered range were kept as they were and follow the summary
+    transcript: str  # the first 16 hex digits of the SHA-256 of the transcript that was compacted
+    first: int  # first covered record, counted from 1
+    last: int  # last covered record, counted from 1
+    records: int  # number of records that the transcript had
+    tokens: int  # size of the transcript, with everything that earlier summaries stood for
+    end: str  # hash of the last record, by which a second run sees that nothing was added; empty: no message stayed
+    state: str = ""  # hash of the digest's stored counter table; empty: none is stored
+    kept_outside: str = ""  # records of the covered range that were kept and follow the summary, as in `7-9,21`
 
     def __str__(self) -> str:
         state = f" state={self.state}" if self.state else ""
@@ -52,7 +54,7 @@ class Marker:
 
 
 def find_marker(text: str) -> Marker | None:
-    """The marker of a summary's text, or None: it has none, or one that names records that cannot be."""
+    """The marker in a summary's text; None if there is none, or if not ``first <= last <= records``."""
     found = _LINE.search(text[:SEARCHED_CHARS]) if "[compact/1 " in text[:SEARCHED_CHARS] else None
     if found is None or not int(found["first"]) <= int(found["last"]) <= int(found["records"]):
         return None
@@ -69,7 +71,7 @@ def find_marker(text: str) -> Marker | None:
 
 
 def text_before_marker(text: str) -> str | None:
-    """What leads to the marker in a text: the preface of a summary. None: there is no marker."""
+    """The preface of a summary: the text before its marker line. None if `find_marker` finds none."""
     found = _LINE.search(text[:SEARCHED_CHARS]) if find_marker(text) else None
     return text[: found.start()] if found else None
 
@@ -88,6 +90,7 @@ def without_marker(text: str) -> str:
 
 SHOWN_HASH_CHARS = 16
 
+# `4-9` or `12`; `[3,12-15]`; `54453b50b756405f:3,12-15`.
 _RANGE = r"\d+(?:-\d+)?"
 _RANGES = re.compile(rf"\[?({_RANGE}(?:,{_RANGE})*)\]?")
 _ID = re.compile(rf"([0-9a-fA-F]{{8,64}})(?::({_RANGE}(?:,{_RANGE})*))?")
@@ -99,10 +102,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Records of one transcript. ``transcript``: the beginning of its SHA-256; ``ranges`` empty: none is named."""
+    """Records of one transcript, or the whole transcript."""
 
-    transcript: str
-    ranges: Ranges
+    transcript: str  # the beginning of its SHA-256, lower case
+    ranges: Ranges  # empty: no record is named
 
 
 def record_id(sha256: str, record: int) -> str:
@@ -111,13 +114,13 @@ def record_id(sha256: str, record: int) -> str:
 
 
 def parse_id(text: str) -> Reference | None:
-    """``HASH``, ``HASH:12``, ``HASH:4-9``; None where the text is not of this form. At least 8 digits of the hash."""
+    """Read ``HASH``, ``HASH:12`` or ``HASH:4-9``, with 8 to 64 digits of the hash. None for any other text."""
     found = _ID.fullmatch(text)
     return Reference(transcript=found[1].lower(), ranges=_ranges(found[2] or "")) if found else None
 
 
 def parse_ranges(text: str) -> Ranges:
-    """Records as summaries name them, ``[12]``, ``[4-9]``, ``[3,12]``, also without brackets; empty: no such thing."""
+    """Read records as summaries name them: ``[12]``, ``[4-9]``, ``3,12``. Empty for any other text."""
     found = _RANGES.fullmatch(text)
     return _ranges(found[1]) if found else ()
 

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use: the digest has hundreds, and a short session meets few."""
+"""Regular expressions that are compiled at their first use: the digest has hundreds, a short session needs a few."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 class _Pattern:
-    """Becomes, attribute by attribute, the pattern that it stands for; from then on a call of it costs no more."""
+    """Stands for a pattern. It stores each attribute at its first use, after which using it costs nothing extra."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self.pattern = pattern
@@ -20,8 +20,8 @@ class _Pattern:
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """`re.compile` that waits: an error in the pattern shows when it is first asked for something.
+    """Like `re.compile`, but the pattern is compiled, and an error in it raised, when a method is first used.
 
-    Functions of `re` do not take it as a pattern; its own methods are called.
+    Call its methods: functions of `re`, such as `re.sub`, do not accept it as a pattern.
     """
     return cast("re.Pattern[str]", _Pattern(text, flags))

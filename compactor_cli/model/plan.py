@@ -1,7 +1,7 @@
 """Plan: what will happen to every record, decided before anything is done.
 
-Which exchanges of the middle stay is asked of an `Importance`: scores of the digest, a model's embeddings, or a
-plug-in; the planner does not know which.
+An `Importance` decides which exchanges of the middle stay: by scores of the digest, by a model's embeddings, or in a
+plug-in. The planner does not know which.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A run of records ``start <= i < stop`` with one action; ``name`` is the rule or the summary."""
+    """A run of records with the same action."""
 
-    start: int
-    stop: int
+    start: int  # first record, counted from 0
+    stop: int  # the record after the last
     action: Action
-    name: str = ""
+    name: str = ""  # of the rule or the summary; empty for KEEP
 
 
 # The action of one record, and the name of the rule or the summary.
@@ -55,7 +55,7 @@ Mark = tuple[Action, str]
 
 
 def spans_of(marks: Sequence[Mark]) -> tuple[Span, ...]:
-    """Runs of equal marks."""
+    """The marks of all records as spans: each run of equal marks becomes one."""
     spans: list[Span] = []
     start = 0
     for (action, name), run in groupby(marks):
@@ -65,7 +65,7 @@ def spans_of(marks: Sequence[Mark]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-# Rules that no setting names, and what stands for covered records in place of a summary.
+# Names of rules that no setting lists, and of what stands for covered records in place of a summary.
 ORPHAN = "orphan"
 SUPERSEDED = "superseded"
 BOOKKEEPING = "bookkeeping"
@@ -73,20 +73,17 @@ NO_ROOM = "no-room"
 NOTICE = "notice"
 EXCERPTS = "excerpts"
 
-# In place of a part: the client's own counter of tokens in a record.
+# As `Edit.part`: the client's own counter of tokens in the record, not a part.
 USAGE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Shortens one part of one record: ``text`` is set in place of the part's text.
+    """Replaces the text of one part of one record, or its counter of tokens."""
 
-    With `USAGE` as part, ``text`` is the number of tokens that the record's counter is set to.
-    """
-
-    record: int
-    part: int
-    text: str
+    record: int  # counted from 0
+    part: int  # position in the message's parts, or `USAGE`
+    text: str  # the part's new text; with `USAGE`, the number of tokens that the counter is set to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,22 +95,22 @@ class Plan:
     """
 
     transcript_sha256: str
-    fingerprint: str
-    spans: tuple[Span, ...]  # where nothing changes, one that is kept
+    fingerprint: str  # of the settings, see `Settings.fingerprint`
+    spans: tuple[Span, ...]  # a single KEEP span where nothing changes
     edits: tuple[Edit, ...] = ()
-    reason: str = ""  # why nothing changes
+    reason: str = ""  # why the transcript is compacted, or why nothing changes
     tier: Tier = Tier.NONE
-    window_tokens: int = 0
+    window_tokens: int = 0  # 0: not known, or not the reason for the decision
     target_tokens: int = 0
     tokens_before: int = 0
-    tokens_kept: int = 0
-    tokens_middle: int = 0
+    tokens_kept: int = 0  # of the records that stay, as shortened
+    tokens_middle: int = 0  # of the records that the summary replaces
     summary_tokens: int = 0  # the most that the whole message may take, frame included; 0: no summary is needed
-    # The record before which the summary is set; where it is appended, the boundary stands after all records, and those
-    # before this one are sent before the summary, if the client can.
+    # REWRITE: the summary is written before this record, counted from 0. APPEND: the summary follows all records; the
+    # records before this one are sent before it, if the client can do that.
     summary_at: int = 0
-    notes: tuple[str, ...] = ()
-    over_target: str = ""
+    notes: tuple[str, ...] = ()  # for people
+    over_target: str = ""  # by how much the target is missed, and why; empty: it is reached
     mode: Mode = Mode.REWRITE
 
     @property
@@ -136,22 +133,22 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Middle:
-    """What could stay of a transcript."""
+    """The part of a transcript between head and tail, from which an `Importance` chooses what stays."""
 
     transcript: Transcript
-    blocks: tuple[range, ...]  # runs of records that divide no exchange, ascending and apart
-    tokens: tuple[int, ...]  # what each block would take
-    room_tokens: int  # what all blocks that stay may take together
+    blocks: tuple[range, ...]  # runs of records (counted from 0) that divide no exchange; ascending, without overlap
+    tokens: tuple[int, ...]  # size of each block
+    room_tokens: int  # size that the blocks that stay may have together
     kept: tuple[int, ...]  # records that stay in any case, ascending, the newest exchange among them
-    focus: str = ""  # what the user wants most
+    focus: str = ""  # the subject that the user wants kept, as asked for; may be empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Numbers of blocks, the most important first; all others come after, the newest first. ``note`` for people."""
+    """The blocks of a `Middle` by importance."""
 
-    order: Sequence[int]
-    note: str = ""
+    order: Sequence[int]  # positions in `Middle.blocks`, the most important first; then those left out, newest first
+    note: str = ""  # for people
 
 
 class Importance(Protocol):

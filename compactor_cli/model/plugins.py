@@ -1,7 +1,7 @@
-"""Plug-ins: parts that another package brings, found by the entry points of what is installed.
+"""Plug-ins: parts that other installed packages provide, found by entry points.
 
-Nothing is looked for before a part is asked for by a name that is not built in (dialects: before nothing that is
-built in fits). A package names them in its ``pyproject.toml``: ``[project.entry-points."compact.engines"]``.
+A package lists its plug-ins in its ``pyproject.toml``, under ``[project.entry-points."compact.engines"]`` and so on.
+Entry points are read only when a name is asked for that is not built in (dialects: when no built-in one fits).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PluginGroup(StrEnum):
-    """What can be brought; the values are the names of the entry-point groups."""
+    """The kinds of plug-ins; the values are the names of the entry-point groups."""
 
     DIALECTS = "compact.dialects"
     SUMMARISERS = "compact.summarisers"
@@ -26,7 +26,7 @@ class PluginGroup(StrEnum):
 
     @property
     def noun(self) -> str:
-        """What one of them is called."""
+        """What a plug-in of this kind is called in messages."""
         return _NOUNS[self]
 
 
@@ -39,22 +39,22 @@ _NOUNS = {
 
 
 class WhenFailing(StrEnum):
-    """What to do where a plug-in fails."""
+    """What to do when a plug-in fails."""
 
-    BUILT_IN = "built-in"  # what is built in does the work, with a warning in the report
+    BUILT_IN = "built-in"  # the built-in part does the work, with a warning in the report
     FAIL = "fail"  # the input fails and stays as it is
 
 
 def plugin_names(group: PluginGroup) -> tuple[str, ...]:
-    """The names that installed packages bring, in alphabetical order; none of them is imported."""
+    """The names of all installed plug-ins of a kind, in alphabetical order. Imports none of them."""
     return tuple(sorted(_entries(group)))
 
 
 @cache
 def load_plugin(group: PluginGroup, name: str) -> Any:
-    """The plug-in of this name, the same whenever it is asked for; a class is called for one.
+    """Import the plug-in of this name, once per process; if it is a class, an instance is made without arguments.
 
-    Raises UsageError if nothing installed has the name, PluginFailed if it cannot be imported.
+    Raises UsageError if no installed plug-in has the name, PluginFailed if importing or instantiating it fails.
     """
     entry = _entries(group).get(name)
     if entry is None:
@@ -69,7 +69,7 @@ def load_plugin(group: PluginGroup, name: str) -> Any:
 
 
 def plugin_failed(group: PluginGroup, name: str, error: Exception) -> PluginFailed:
-    """What went wrong, with the plug-in's name."""
+    """The error as a PluginFailed that names the plug-in; a PluginFailed is returned as it is."""
     if isinstance(error, PluginFailed):
         return error
     what = error.what if isinstance(error, CompactError) else f"{type(error).__name__}: {error}"

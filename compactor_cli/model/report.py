@@ -1,13 +1,13 @@
 """Reports and events: what happened to each transcript, and what happens while a run lasts.
 
-The reports are the one source of exit code, text and JSON. Events are passed to whoever listens, at once::
+Exit code, text and JSON are all made from the reports. Events are passed to listeners when they happen::
 
     RunBegan
       InputBegan                    an input is opened
         BytesRead …                 pieces of it
-        Planned                     what becomes of one transcript
+        Planned                     the plan of one transcript was made
           ModelCalled …             one call of a model for its summary
-        TranscriptEnded             what became of it
+        TranscriptEnded             the outcome of that transcript
       InputEnded                    archived, written, or failed
     RunEnded
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from compactor_cli.model.summary import Estimate
 
 
-# Reports are read by people: of a dataset's rows the first are listed, and all are counted.
+# The most rows of a dataset that a report lists; all rows are counted.
 LISTED = 20
 
 
@@ -51,37 +51,38 @@ class TranscriptReport:
     outcome: Outcome
     sha256: str = ""
     dialect: str = ""
-    line: int = 0  # where it begins in its input, from 1; 0: there is no such line
-    row: int = 0  # which row of a document that is an array of them, from 1; 0 elsewhere
+    line: int = 0  # line of the input at which it begins, counted from 1; 0: it has no records
+    row: int = 0  # row of a document that is an array of rows, counted from 1; 0 in other documents
     records: int = 0
-    reason: str = ""
+    reason: str = ""  # as `Plan.reason`
     tier: str = ""
-    token_method: str = ""  # by which the sizes are counted
-    window_tokens: int = 0
+    token_method: str = ""  # how the sizes were counted
+    window_tokens: int = 0  # 0: not known
     target_tokens: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
-    bytes_before: int = 0  # of the file
+    bytes_before: int = 0  # of the transcript in its file
     bytes_after: int = 0
-    kept: int = 0
-    covered: int = 0
-    pruned: Mapping[str, int] = field(default_factory=dict)
-    summary_source: str = ""
+    kept: int = 0  # records kept as they were
+    covered: int = 0  # records that the summary replaced
+    pruned: Mapping[str, int] = field(default_factory=dict)  # records shortened or left out, by rule
+    summary_source: str = ""  # a `Source`; empty: no summary was written
     summary_tokens: int = 0
-    state_used: str = ""
-    over_target: str = ""
-    orphans: tuple[str, ...] = ()  # calls and results without their other half
-    in_flight: tuple[str, ...] = ()
-    fell_back: str = ""  # this and the next are of a model that was asked: see `Answer`
+    state_used: str = ""  # as `Summary.state_used`
+    over_target: str = ""  # as `Plan.over_target`
+    orphans: tuple[str, ...] = ()  # calls without a result, and results without a call
+    in_flight: tuple[str, ...] = ()  # calls still running at the end of the transcript
+    # What came of asking a model: the five fields up to ``refused_tokens`` are those of `Answer`.
+    fell_back: str = ""
     invented: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     refused_tokens: int = 0
-    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    retention: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as `Summary.lost`
+    retention: Mapping[str, float] = field(default_factory=dict)  # as `Summary.retention`
+    notes: tuple[str, ...] = ()  # for people
     warnings: tuple[str, ...] = ()  # for people
-    not_carried: Mapping[str, int] = field(default_factory=dict)  # left behind in another format: how much, by name
+    not_carried: Mapping[str, int] = field(default_factory=dict)  # what another format cannot hold: how much, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +98,14 @@ class InputReport:
     error: str = ""
     next_step: str = ""
     exit_code: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)  # of all transcripts, by outcome
+    counts: Mapping[str, int] = field(default_factory=dict)  # number of transcripts, by outcome
     tokens_before: int = 0
     tokens_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
-    written_as: str = ""  # the format of the output, where it is not the input's own
-    not_carried: Mapping[str, int] = field(default_factory=dict)
-    transcripts: tuple[TranscriptReport, ...] = ()  # the first, and all that failed, warned or are over target
+    written_as: str = ""  # dialect of the output; empty: that of the input
+    not_carried: Mapping[str, int] = field(default_factory=dict)  # as in `TranscriptReport`, of all transcripts
+    transcripts: tuple[TranscriptReport, ...] = ()  # the first ones, and all that failed, warned or missed the target
     warnings: tuple[str, ...] = ()
 
 
@@ -127,7 +128,7 @@ def totals(inputs: Iterable[InputReport]) -> dict[str, Any]:
 
 
 def short(report: InputReport) -> InputReport | dict[str, Any]:
-    """The report of an input, in one short object where it stayed as it is and there is nothing to report."""
+    """The report of an input; shortened to a few keys if the input is unchanged and there is nothing to warn of."""
     odd = report.warnings or any(item.warnings or item.over_target or item.orphans for item in report.transcripts)
     if report.outcome is not Outcome.UNCHANGED or odd or report.error or report.not_carried:
         return report
@@ -143,12 +144,12 @@ def short(report: InputReport) -> InputReport | dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunBegan:
-    """A run over this many inputs; ``purpose`` as the user gave it (``act``, ``plan``, ``try``)."""
+    """A run has begun."""
 
-    inputs: int
+    inputs: int  # how many
     version: str
     preset: str
-    purpose: str
+    purpose: str  # as the user gave it: ``act``, ``plan`` or ``try``
     at: float = field(default_factory=time.time)
 
 
@@ -162,23 +163,23 @@ class InputBegan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesRead:
-    """``size_bytes`` more of an input were read."""
+    """Another piece of an input was read."""
 
     path: str
-    size_bytes: int
+    size_bytes: int  # of this piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A transcript's plan was made; ``report`` has the sizes that a run by it reaches at most."""
+    """The plan of a transcript was made."""
 
     path: str
-    report: TranscriptReport
+    report: TranscriptReport  # its sizes are the most that carrying out the plan can reach
     at: float = field(default_factory=time.time)
 
 
 class Answered(StrEnum):
-    """What came of a call."""
+    """The outcome of a request to a model."""
 
     BY_MODEL = "answered"
     CACHED = "cached"
@@ -187,17 +188,14 @@ class Answered(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCalled:
-    """One request to a model, or its answer from the cache; each repetition is one of its own.
+    """One request to a model, or its answer from the cache; each retry is an event of its own."""
 
-    ``transcript``: the hash of what it is about; ``cost_usd`` None: not known.
-    """
-
-    transcript: str
+    transcript: str  # hash of the transcript that is summarised
     model: str
     reply: Answered
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float | None = None
+    cost_usd: float | None = None  # None: not known
     seconds: float = 0.0
     error: str = ""
     at: float = field(default_factory=time.time)
@@ -205,7 +203,7 @@ class ModelCalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEnded:
-    """What became of one transcript; nothing of it is written yet."""
+    """One transcript was compacted or left as it is; its output is not written yet."""
 
     path: str
     report: TranscriptReport
@@ -222,12 +220,12 @@ class InputEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
-    """The run is over. ``error``: why it did not start or finish; ``model``: what was asked of models in all."""
+    """The run is over."""
 
     inputs: tuple[InputReport, ...]
     exit_code: int
-    error: str = ""
-    model: Mapping[str, object] | None = None
+    error: str = ""  # why it did not start or did not finish; empty: it finished
+    model: Mapping[str, object] | None = None  # totals of all requests to models; None: no model was in use
     at: float = field(default_factory=time.time)
 
 
@@ -235,15 +233,15 @@ Event = RunBegan | InputBegan | BytesRead | Planned | ModelCalled | TranscriptEn
 
 
 class Listener(Protocol):
-    """Receives events, from any thread. Raises nothing, and changes nothing of what happens."""
+    """Receives events, from any thread. Must not raise, and cannot change what happens."""
 
     def __call__(self, event: Event, /) -> None:
-        """One event, at once."""
+        """Take one event, at the time when it happens."""
         ...
 
 
 def without_progress(listener: Callable[[Event], object]) -> Listener:
-    """A listener that passes on everything but how far reading is."""
+    """A listener that passes on all events except `BytesRead`."""
 
     def emit(event: Event, /) -> None:
         if not isinstance(event, BytesRead):
@@ -256,14 +254,14 @@ def without_progress(listener: Callable[[Event], object]) -> Listener:
 class Compaction:
     """One transcript compacted, or left as it was."""
 
-    output: bytes  # its source, where nothing changed
+    output: bytes  # what is to be written; the source itself where nothing changed
     report: TranscriptReport
     plan: Plan
     state: bytes | None = None  # the counter table of the summary, to be stored under the hash that its marker names
     summary_text: str = ""
-    transcript: Transcript | None = None  # what the output is read as; None where nothing changed
-    estimate: Estimate | None = None  # what a model would be asked, of a decision alone
-    example: bytes = b""  # the summariser's own call, as a row of a dataset
+    transcript: Transcript | None = None  # the output, as it is read again; None where nothing changed
+    estimate: Estimate | None = None  # what a model would cost, where the run only plans
+    example: bytes = b""  # the request for the summary and the reply, as a row of a dataset; empty: not collected
 
     @property
     def changed(self) -> bool:

@@ -1,9 +1,10 @@
-"""Settings: everything that decides what a compaction does, as one frozen value, and the values that people write.
+"""Settings: everything that decides what a compaction does, as one frozen value.
 
 The command line, the environment, configuration files and presets are layers that end in one
 ``Settings``. What only concerns where things are read and written is not here.
 
-What is written (``32k``, ``25%``, ``10m``, ``4 turns``) is read here, and tables of it laid over Settings.
+This module also parses the values that people write (``32k``, ``25%``, ``10m``, ``4 turns``) and applies tables of
+them to a ``Settings``.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A number of tokens, or a share of something: exactly one of both is set."""
+    """A number of tokens, or a share of something. Both fields 0: no size is set; never are both set."""
 
     tokens: int = 0
     ratio: float = 0.0
 
     def of(self, whole_tokens: int) -> int:
-        """The size in tokens, shares being of ``whole_tokens``."""
+        """The size in tokens; a share is taken of ``whole_tokens``."""
         return self.tokens or int(whole_tokens * self.ratio)
 
 
 class Start(StrEnum):
-    """Whether the trigger starts a compaction by itself."""
+    """When the trigger starts a compaction."""
 
-    AUTO = "auto"
-    ASKED = "asked"  # only where a target is named, or the transcript itself asks
+    AUTO = "auto"  # by itself
+    ASKED = "asked"  # only if a target is named, or if the transcript itself asks (see `Trigger.tool`)
     NEVER = "never"
 
 
@@ -47,55 +48,62 @@ class Start(StrEnum):
 class Trigger:
     """When a transcript is compacted, if no target is named, and how small it becomes.
 
-    The tiers are shares of the window without what is left to the answer; compaction starts at ``compact_ratio``.
+    The tiers are shares of the usable window, which is the window without ``output_tokens``.
     """
 
     start: Start = Start.AUTO
     window_tokens: int = 0  # 0: that of ``window_model``, else of the model that the transcript last used, else none
     window_model: str = ""
-    output_tokens: int = 0  # of the window, what is left to the answer
-    reserve_tokens: int = 0  # it starts too as soon as the size and these fill the rest of the window
-    threshold_tokens: int = 0  # above these it starts whatever the window
+    output_tokens: int = 0  # part of the window that is reserved for the answer
+    reserve_tokens: int = 0  # compaction also starts when no more than these are left of the usable window
+    threshold_tokens: int = 0  # compaction also starts above this size, whatever the window; 0: no threshold
     log_ratio: float = 0.65
     warn_ratio: float = 0.75
-    compact_ratio: float = 0.85
+    compact_ratio: float = 0.85  # compaction starts here
     emergency_ratio: float = 0.95
-    target_ratio: float = 0.5  # of the size that starts it
-    tool: str = ""  # a call of this tool in the newest turn starts it at any size
-    # It starts at the end of a phase of the task (its to-dos are done, or a new request follows a finished one), sooner
-    # only under pressure.
+    target_ratio: float = 0.5  # the target, as a share of the size at which compaction starts
+    tool: str = ""  # a call of this tool in the newest turn starts a compaction at any size
+    # Compaction starts at the end of a phase of the task (its to-dos are done, or a new request follows a finished
+    # one), and earlier only when the window or the threshold requires it.
     at_phase: bool = False
 
 
 NEWEST, SMART, SEMANTIC, HIERARCHICAL = KEPT_BY = ("newest", "smart", "semantic", "hierarchical")
-# With these the tail is unbroken.
+# The values of `Keep.by` with which the tail has no gaps.
 UNBROKEN = (NEWEST, HIERARCHICAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """What stays as it is: the head, system records always, and the tail, whole exchanges. 0 switches a limit off.
+    """What stays as it is: the head, system records (always), and a tail of whole exchanges. 0 switches a limit off.
 
-    ``by``: what the tail's tokens are given to. ``newest``: an unbroken tail. ``smart``: half of them to the newest
-    exchanges, the others to those of the middle that say most of what will be needed; ``semantic``: to those that
-    are nearest to the newest messages of the user and to the focus. ``hierarchical``: an unbroken tail; the summary
-    has a line for each turn before it, and for each topic of old turns. Any other name is that of a plug-in, asked
-    in place of ``smart``.
+    ``by`` decides which exchanges get the tail's tokens:
+
+    - ``newest``: the newest ones, without gaps.
+    - ``smart``: half of the tokens go to the newest exchanges, the others to those exchanges of the middle that will
+      be needed most.
+    - ``semantic``: as ``smart``, but those of the middle that are nearest in meaning to the newest messages of the user
+      and to the focus.
+    - ``hierarchical``: the newest ones, without gaps; the summary has a line for each turn before them, and one for
+      each topic of old turns.
+    - Any other name is that of a plug-in, which ranks the exchanges in place of ``smart``.
     """
 
     by: str = NEWEST
-    head_turns: int = 2  # at most, within ``head_tokens``
-    head_messages: int = 0  # instead, the first ones with what belongs to them, whatever their size
+    head_turns: int = 2  # at most this many turns, within ``head_tokens``
+    head_messages: int = 0  # if set, the head is this many messages with their exchanges, whatever their size
     head_tokens: int = 4_000
     tail_tokens: int = 16_000
-    tail_messages: int = 0  # instead, the newest of the user and the assistant
-    tail_turns: int = 0  # instead, the newest turns
-    # Instead, the newest share of the messages' JSON characters, cut forward to the next message of the user.
+    # If one of these two is set, the tail is this many messages (of the user and the assistant) or turns, and
+    # ``tail_tokens`` limits it only if it is not 0.
+    tail_messages: int = 0
+    tail_turns: int = 0
+    # If set, the tail is the newest share of the messages' JSON characters, from the next message of the user on.
     tail_ratio: float = 0.0
 
 
 class PartKind(StrEnum):
-    """Which parts a rule shortens."""
+    """The kind of parts that a rule shortens."""
 
     RESULT = "tool-result"
     ARGUMENTS = "tool-arguments"
@@ -108,8 +116,8 @@ class PartKind(StrEnum):
 class When(StrEnum):
     """When a rule shortens."""
 
-    NEEDED = "needed"  # as far as the target asks
-    ALWAYS = "always"  # below it too
+    NEEDED = "needed"  # only as far as is needed to reach the target
+    ALWAYS = "always"  # also when the transcript is below the target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,82 +128,71 @@ class PruneRule:
     kind: PartKind = PartKind.RESULT
     when: When = When.NEEDED
     over_chars: int = 2_000
-    over_tokens: int = 0
+    over_tokens: int = 0  # 0: no limit in tokens
     first_chars: int = 800
     last_chars: int = 800
-    keep_messages: int = 0  # the newest, in which nothing is shortened
-    keep_parts: int = 0  # the newest of this kind in older messages, which stay
-    # Dotted: of a text that is a JSON object only these strings are shortened, and what is at them is left out where
-    # nothing is kept; the text stays JSON.
+    keep_messages: int = 0  # in this many newest messages nothing is shortened
+    keep_parts: int = 0  # this many newest parts of the kind stay whole as well
+    # Dotted paths, `clock.dial`. In a text that is a JSON object only the strings at these are shortened, or the keys
+    # left out if no characters are to be kept; the text stays JSON.
     keys: tuple[str, ...] = ()
-    # In place of the middle. ``{omitted}``: the number of characters left out; ``{id}``: the name by which the archive
-    # knows the whole record.
+    # Stands for what was cut out. ``{omitted}``: the number of characters left out; ``{id}``: the reference of the
+    # whole record in the archive.
     marker: str = "\n[… {omitted} characters left out …]\n"
-    unarchived_marker: str = ""  # where it is set, in place of ``marker`` where no archive has the original
+    unarchived_marker: str = ""  # in place of ``marker`` if the original is not archived; empty: ``marker`` is used
 
 
 class Strategy(StrEnum):
-    """What replaces what does not stay."""
+    """What replaces the records that do not stay."""
 
-    SUMMARY = "summary"  # of the middle, between head and tail
-    RETRIEVAL = "retrieval"  # the pieces of it that the newest user message asks for
+    SUMMARY = "summary"  # a summary of the middle, between head and tail
+    RETRIEVAL = "retrieval"  # the pieces of the middle that the newest user message asks for
     RULES = "rules"  # nothing: texts are shortened by the rules, see `Rules`
     FIT = "fit"  # nothing: the newest messages that fit stay, see `Fit`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How far ``rules`` go where they do not reach the target.
+    """What `Strategy.RULES` does when the rules alone do not reach the target."""
 
-    All rules again with their limits halved, ``halvings`` times; then, with ``middle_out``, the middle of the
-    transcript is left out and both ends stay.
-    """
-
-    halvings: int = 0
-    middle_out: bool = False
+    halvings: int = 0  # so often all rules are applied again, each time with their limits halved
+    middle_out: bool = False  # afterwards, the middle of the transcript is left out and both ends stay
 
 
 class OverflowPolicy(StrEnum):
-    """What becomes of a message that does not fit, and of the walk back from the newest."""
+    """What happens to a message that does not fit, in the walk from the newest message back to the oldest."""
 
-    STOP = "stop"  # it goes, and everything before it
-    SKIP = "skip"  # it goes, the walk goes on
-    CUT_END = "cut-end"  # it is cut at its end, and everything before it goes
-    CUT_MIDDLE = "cut-middle"  # it is cut in its middle, the walk goes on
+    STOP = "stop"  # the message and everything before it are left out
+    SKIP = "skip"  # the message is left out, and the walk goes on
+    CUT_END = "cut-end"  # the message is cut at its end, and everything before it is left out
+    CUT_MIDDLE = "cut-middle"  # the message is cut in its middle, and the walk goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What `Strategy.FIT` does with what does not fit, by who speaks: the user, a tool, anyone else.
-
-    With ``user_leads``, the oldest messages that stayed go until one of the user is the first.
-    """
+    """What `Strategy.FIT` does with a message that does not fit, by its role."""
 
     user: OverflowPolicy = OverflowPolicy.STOP
-    result: OverflowPolicy = OverflowPolicy.STOP
+    result: OverflowPolicy = OverflowPolicy.STOP  # a tool's
     other: OverflowPolicy = OverflowPolicy.STOP
-    user_leads: bool = False
+    user_leads: bool = False  # the oldest messages that stayed are left out too until the first is one of the user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How many tokens a summary may take.
+    """How many tokens a summary may take."""
 
-    ``curve``: ``scaled`` (continuous and monotone) or ``tiered`` (the table with steps); a fixed ``size``
-    takes precedence over the curve. ``most_ratio``: the largest share of the target a summary takes.
-    """
-
-    curve: str = "scaled"
-    size: Size = field(default_factory=Size)
-    most_ratio: float = 0.4
+    curve: str = "scaled"  # ``scaled``: continuous and monotone in what is covered; ``tiered``: the steps of a table
+    size: Size = field(default_factory=Size)  # if set, takes precedence over the curve
+    most_ratio: float = 0.4  # the largest share of the target that a summary takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that decides what a compaction does. ``target`` unset: see `Trigger`."""
+    """Everything that decides what a compaction does."""
 
     preset: str = "default"
-    target: Size = field(default_factory=Size)
+    target: Size = field(default_factory=Size)  # not set: the size follows from ``trigger``
     trigger: Trigger = field(default_factory=Trigger)
     keep: Keep = field(default_factory=Keep)
     prune: tuple[PruneRule, ...] = (PruneRule(name="tool-result"),)
@@ -204,37 +201,37 @@ class Settings:
     rules: Rules = field(default_factory=Rules)
     fit: Fit = field(default_factory=Fit)
     template: str = "handover"
-    acknowledgement: str = ""
-    focus: str = ""
+    acknowledgement: str = ""  # the assistant's answer to the summary; empty: none is written
+    focus: str = ""  # the subject that is to be kept
     language: str = "auto"
     tokenizer: str = "auto"
-    restore_files: int = 0
-    min_retention_ratio: float = 0.0
+    restore_files: int = 0  # how many changed files the summary shows the content of, at most
+    min_retention_ratio: float = 0.0  # a compaction fails if less of the middle survives; 0: it never does
 
     def __hash__(self) -> int:
-        # Of all values it takes longer than a row that needs nothing.
+        # To hash all fields takes longer than a whole row that needs no compaction.
         return hash((self.preset, self.target))
 
     @cache  # noqa: B019 -- few settings are made, and most live as long as the program
     def fingerprint(self) -> str:
-        """16 hex digits that differ whenever two settings may give different output."""
+        """16 hex digits, different for any two settings that can give different output."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def untouched(settings: Settings) -> Settings:
-    """The settings that leave every transcript as it is."""
+    """``settings``, changed so that every transcript stays as it is."""
     never = replace(settings.trigger, start=Start.NEVER)
     return replace(settings, target=Size(), trigger=never, prune=(), strategy=Strategy.SUMMARY)
 
 
 def unarchived(settings: Settings) -> Settings:
-    """The settings where the original is not archived: no rule's marker leads there."""
+    """``settings`` for runs that do not archive the original: no rule's marker refers to the archive."""
     rules = (replace(rule, marker=rule.unarchived_marker or rule.marker) for rule in settings.prune)
     return replace(settings, prune=tuple(rules))
 
 
-# Of `Budget.curve`.
+# The values of `Budget.curve`.
 CURVES = ("scaled", "tiered")
 _MULTIPLES = {"": 1, "k": 1_000, "m": 1_000_000}
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -265,7 +262,7 @@ def read_size(value: object, where: str) -> Size:
 
 
 def read_target(value: object, where: str) -> Size:
-    """A `read_size` that leaves something. Raises UsageError."""
+    """As `read_size`, but of more than 0 tokens. Raises UsageError."""
     found = read_size(value, where)
     if found == Size():
         raise UsageError("a target of nothing leaves nothing", next_step="write 32k, 1.5m or 25%", place=where)
@@ -322,7 +319,7 @@ def read_switch(value: object, where: str) -> bool:
 
 
 def read_count(value: object, where: str) -> int:
-    """A whole number from 0. Raises UsageError."""
+    """A whole number, 0 or more. Raises UsageError."""
     text = str(value).strip()
     if isinstance(value, bool) or not (text.isascii() and text.isdigit()):
         raise _refused(value, "is not a whole number", "digits alone, as 8", where)
@@ -351,11 +348,12 @@ def _refused(value: object, what: str, advice: str, where: str) -> UsageError:
     return UsageError(f"{shown} {what}", next_step=f"write {advice}", place=where)
 
 
+# `4 turns`, `1message`.
 _KEPT = re.compile(r"(\d+)\s*(turns?|messages?)")
 
 
 def read_head(value: Any, where: str) -> tuple[str, float]:
-    """The unit (``tokens`` or ``turns``) and the number. Raises UsageError."""
+    """The unit (``tokens`` or ``turns``) and the number of a head: ``"4k"``, ``"2turns"``. Raises UsageError."""
     unit, number = _counted(value, where)
     if unit == "messages":
         raise UsageError("the head is kept by tokens or turns", next_step="write 4k or 2turns", place=where)
@@ -363,7 +361,7 @@ def read_head(value: Any, where: str) -> tuple[str, float]:
 
 
 def read_tail(value: Any, where: str) -> tuple[str, float]:
-    """The unit (``tokens``, ``turns``, ``messages`` or ``ratio``) and the number. Raises UsageError."""
+    """The unit (``tokens``, ``turns``, ``messages`` or ``ratio``) and the number of a tail. Raises UsageError."""
     if isinstance(value, str) and value.strip().endswith("%"):
         return "ratio", read_ratio(value, where)
     return _counted(value, where)
@@ -404,11 +402,12 @@ def read_budget(value: object, where: str) -> Budget:
 
 
 def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Settings:
-    """``base`` with every value that ``table`` names; the others stay.
+    """``base`` with the values of ``table``; fields that it does not name stay.
 
-    Keys are the names of the fields of `Settings`, ``-`` standing for ``_``; a value of a field's own type is taken as
-    it is. In short, as options have them: ``keep`` and ``budget`` as a text or number, ``keep_head``, ``keep_tail``.
-    ``prune`` replaces all rules. Raises UsageError that names the key, and the nearest known one where it is unknown.
+    Keys are the names of the fields of `Settings`, where ``-`` may stand for ``_``; a value of a field's own type is
+    taken as it is. The short forms of options work too: ``keep`` and ``budget`` as a text or number, ``keep_head``,
+    ``keep_tail``. ``prune`` replaces all rules. Raises UsageError that names the key and, if it is unknown, the nearest
+    known one.
     """
     if not isinstance(table, Mapping):
         raise UsageError(f"{table!r} is not a table", next_step="write a table of keys", place=where)
@@ -424,7 +423,7 @@ def settings_from(table: Mapping[str, Any], base: Settings, where: str) -> Setti
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Advice for an unknown name: the known one it resembles most, or where to look."""
+    """Advice for an unknown name: the known name that it resembles most, or an empty text if it resembles none."""
     import difflib
 
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
@@ -446,7 +445,7 @@ def _overlay(table: Mapping[str, Any], base: Any, where: str) -> Any:
 
 
 def replaced(table: Any, changes: Mapping[str, Any]) -> Any:
-    """A table of `Settings` with these changes; a window named by a model replaces one in tokens."""
+    """A table of `Settings` with these changes; ``window_model`` without ``window_tokens`` resets the latter to 0."""
     replaces = {"window_tokens": 0} if changes.get("window_model") else {}
     return replace(table, **{**replaces, **changes})
 
@@ -497,7 +496,7 @@ def read_texts(value: object, where: str) -> tuple[str, ...]:
 
 
 def read_text(value: object, where: str) -> str:
-    """A text, which no other value is taken for. Raises UsageError."""
+    """A text; other values are not converted. Raises UsageError."""
     if not isinstance(value, str):
         raise UsageError(f"{value!r} is not a text", next_step="put it in quotes", place=where)
     return value

@@ -18,22 +18,20 @@ from compactor_cli.model.value import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record with the bytes it came in.
+    """One record with the bytes it was read from.
 
     The records of an input, joined as ``raw + ending``, are the input byte for byte: blank lines and
-    spaces between records belong to the ``ending`` before them. ``value`` is what a JSON parser made
-    of ``raw``; it is for reading only, since parsing does not round-trip. An empty ``ending`` before
-    another record means that two records were glued on one line.
+    spaces between records belong to the ``ending`` before them.
     """
 
     raw: bytes
-    ending: bytes
-    value: Any
+    ending: bytes  # empty before another record: two records on one line, without a space between them
+    value: Any  # what a JSON parser made of ``raw``; for reading only, since parsing does not round-trip
     place: Place
 
 
 class Role(StrEnum):
-    """Who speaks. META records are bookkeeping that no model is shown."""
+    """Who speaks. META records are bookkeeping that is never shown to a model."""
 
     SYSTEM = "system"
     USER = "user"
@@ -51,7 +49,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
-    """Reasoning the model wrote for itself; never shortened, kept or dropped whole."""
+    """Reasoning that the model wrote for itself. It is kept whole or dropped whole, never shortened."""
 
     text: str
 
@@ -69,45 +67,39 @@ class ToolCall:
 class ToolResult:
     """What a tool answered."""
 
-    id: str
+    id: str  # of the call; empty where the dialect has none
     text: str
-    name: str = ""
+    name: str = ""  # of the tool; empty where the record does not hold it
     is_error: bool = False
     media_count: int = 0  # images and files that came with the text
-    is_recorded: bool = True  # False, and the text empty: the transcript does not hold what the tool answered
-    exit_code: int = -1  # of a command, where the record tells it besides the text; -1: it does not
-    pruned: str = ""  # the answer, where the client sends a placeholder for it; the text is then the placeholder
+    is_recorded: bool = True  # False: the transcript does not hold what the tool answered, and the text is empty
+    exit_code: int = -1  # of a command, where the record has a field for it; -1: it has none
+    pruned: str = ""  # the full answer, where the client sends a placeholder, which is then the text; else empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """An image, a document or another content block that is not text, or opaque (encrypted) content.
-
-    ``url``: the content of an image (a ``data:`` URL) or its address, where it is on its way into another dialect.
-    """
+    """An image, a document or another content block that is not text, or opaque (encrypted) content."""
 
     kind: str
     size_bytes: int
-    url: str = ""
+    url: str = ""  # while an image is converted to another dialect: its content (a ``data:`` URL) or its address
 
 
 Part = Text | Thinking | ToolCall | ToolResult | Media
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """The words in these parts: texts only, a line break between them."""
+    """The texts among these parts, joined with line breaks. Empty if there is none."""
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviousSummary:
-    """A summary found in the transcript: one written by compact (``origin == "compact"``) or a client's own.
+    """A summary found in the transcript, written by compact or by a client."""
 
-    ``text`` is the summary without its frame where the frame is known, else the whole text.
-    """
-
-    origin: str
-    text: str
+    origin: str  # ``compact``, or the client, API or framework whose form the summary has
+    text: str  # without its frame where the frame is known, else the whole text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,26 +108,27 @@ class Message:
 
     role: Role
     parts: tuple[Part, ...] = ()
-    # Not empty where several records are one message of the model's API (some clients write a block a line): records
-    # that share it are never parted.
+    # Shared by records that are one message of the model's API, since some clients write one line for each block. Such
+    # records are never separated. Empty: the record is a message of its own.
     group: str = ""
     timestamp: str = ""
     summary: PreviousSummary | None = None
-    superseded: bool = False  # the client no longer sends it: a native boundary after it replaced it
-    client: str = field(default="", compare=False)  # whose client may have written into a message of the user
-    is_unread: bool = False  # nobody could read the record: it may hold what answers a call near it, or the call
-    own_words: str | None = None  # the person's, where the record separates them from the client's (empty: none)
-    interjects: bool = field(default=False, compare=False)  # typed while the model worked, which went on with both
-    was_waiting: bool = field(default=False, compare=False)  # typed before the message that it stands after was written
+    superseded: bool = False  # the client no longer sends it, since a later compaction boundary of its own replaced it
+    client: str = field(default="", compare=False)  # the client that may have written into this message of the user
+    is_unread: bool = False  # the record could not be read: it may hold a call, or the result of a call near it
+    # What the person wrote, where the record separates that from the client's text (empty: nothing); None: it does not.
+    own_words: str | None = None
+    interjects: bool = field(default=False, compare=False)  # typed while the model worked and sent within its turn
+    was_waiting: bool = field(default=False, compare=False)  # typed before the message that precedes it was written
 
     @property
     def is_meta(self) -> bool:
-        """Whether no model is shown this record."""
+        """Whether this record is bookkeeping, which is never shown to a model."""
         return self.role is Role.META
 
     @property
     def text(self) -> str:
-        """The speaker's own words: text parts only, a line break between them."""
+        """The text parts, joined with line breaks."""
         return text_of(self.parts)
 
     @property
@@ -160,8 +153,8 @@ class Container(StrEnum):
 class Frame:
     """The bytes around the records: ``prefix + records + suffix`` is the whole transcript.
 
-    LINES: a byte-order mark or leading blank lines before, nothing after. ARRAY: everything of the
-    row (or document) up to and with ``[``, and everything from ``]`` on, other keys included.
+    LINES: ``prefix`` is a byte-order mark or leading blank lines, ``suffix`` is empty. ARRAY: ``prefix`` is the row (or
+    document) up to and including ``[``, ``suffix`` is all from ``]`` on, other keys included.
     """
 
     container: Container = Container.LINES
@@ -177,12 +170,13 @@ class Transcript:
     records: tuple[Record, ...]
     messages: tuple[Message, ...]
     frame: Frame = field(default_factory=Frame)
-    sha256: str = ""  # in hex, of ``source()``; empty of a row that stays unread
-    model: str = ""  # the one that the transcript itself last used; empty: not known
+    sha256: str = ""  # of ``source()``, in hex; empty for a row that is not read
+    model: str = ""  # the model that the transcript last used; empty: not known
     row: Any = None  # the parsed row around an ARRAY, for reading only (``tools``, ids, metadata)
-    fault: InputError | None = None  # why this row is not a conversation: without records, all its bytes in the frame
+    fault: InputError | None = None  # why this row is not a conversation; it has no records, the frame holds all bytes
     original_tokens: int = 0  # the counted size of the archived original of its newest summary; 0: not known
-    # How many this row has, where its size alone shows that it stays: all of it is one record then, not read further.
+    # Number of records of a row whose size alone shows that it stays as it is. Its records are then not read:
+    # ``records`` holds the whole row as one. 0: the records are read.
     unread_records: int = 0
 
     def source(self) -> bytes:
@@ -192,7 +186,7 @@ class Transcript:
 
     @property
     def record_count(self) -> int:
-        """How many records it has, read or not."""
+        """The number of its records, whether read or not."""
         return self.unread_records or len(self.records)
 
     @property

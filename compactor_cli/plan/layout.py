@@ -1,20 +1,22 @@
-"""Layout: where the head ends, where the tail begins, and what the summary between them may take.
+"""Layout: where the head ends, where the tail begins, and how much the summary between them may take.
 
-By the settings, the head is the leading system records and up to ``head_turns`` turns within
-``head_tokens``, a turn that is too long being represented by its user message; the tail is the longest
-run of whole blocks within ``tail_tokens``; the summary's budget follows from what lies between.
+By the settings, the head is the leading system records and up to ``head_turns`` turns within ``head_tokens``; of a turn
+that is too long, only its user message. The tail is the longest run of whole blocks within ``tail_tokens``. The
+summary's budget follows from what lies between.
 
 Under a target, the head takes at most 15 % of it (system records aside), the tail what is left next to the summary.
-A target that the user named is used well: what is left over goes to the summary, up to ``most_ratio`` of
-the target and half of what it covers, then to the tail, over ``tail_tokens``; what is less than the next
-block goes to the summary again, then over ``most_ratio``. What is given up where all this is too large, in this order:
+A target that the user named is used up: what is left over goes to the summary, up to ``most_ratio`` of the target and
+half of what it covers; then to the tail, beyond ``tail_tokens``; a rest that is too small for the next block goes to
+the summary again, now beyond ``most_ratio``.
+
+Where all this is too large, it is reduced in this order:
 
 1. the head's turns go into the middle;
 2. the tail shrinks to the newest block and the calls in flight;
 3. the summary's budget shrinks to its floor (300 tokens);
-4. long tool results of the tail are shortened in their middle, so far that the summary has what it would have
-   next to a smaller tail; then long texts, so far that it has its floor;
-5. system records are never cut: the plan is over its target, with the reason.
+4. long tool results of the tail are shortened in their middle, until the summary can have what it would have next to a
+   smaller tail; then long texts, until the summary has its floor;
+5. system records are never cut: the plan is over its target and gives the reason.
 """
 
 from __future__ import annotations
@@ -31,18 +33,21 @@ from compactor_cli.model.transcript import Message, Record, Role, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.trigger import is_settled
 
-# The points that the scaled budget is known by (SCALED_POINTS[1:4] are Hermes' own); straight lines between
-# them. From 100k on the line goes to 1M -> 20k: still a falling share, and not a step.
+# The scaled budget: tokens of the middle, tokens of the summary, with straight lines between these points.
+# SCALED_POINTS[1:4] are Hermes' own; the line from 100k to 1M keeps the share falling without a step.
 SCALED_POINTS = ((0, 0), (10_000, 2_000), (30_000, 3_000), (100_000, 5_000), (1_000_000, 20_000))
-# Below each size, this share in per cent; 5 % from the last one on.
+# The tiered budget: below this size of the middle, this share of it in per cent; 5 % from the last size on.
 TIERS = ((10_000, 20), (30_000, 15), (100_000, 10))
 LAST_TIER_PERCENT = 5
-# A summary's frame (preface, marker line, headings) takes about 200 tokens: less than this carries no information.
+# A summary's frame (preface, marker line, headings) takes about 200 tokens: a smaller summary carries no information.
 FLOOR_TOKENS = 300
 
 
 def scaled_tokens(middle_tokens: int) -> int:
-    """Continuous and monotone: 20 % up to 10k -> 2k, then 30k -> 3k, 100k -> 5k, 1M -> 20k and on at that slope."""
+    """The scaled budget: 20 % up to 10k -> 2k, then 30k -> 3k, 100k -> 5k, 1M -> 20k and on at that slope.
+
+    It is continuous and monotone.
+    """
     (x0, y0), (x1, y1) = SCALED_POINTS[-2:]
     for left, right in pairwise(SCALED_POINTS):
         if middle_tokens <= right[0]:
@@ -52,7 +57,10 @@ def scaled_tokens(middle_tokens: int) -> int:
 
 
 def tiered_tokens(middle_tokens: int) -> int:
-    """Hermes' table: 20 % below 10k, 15 % below 30k, 10 % below 100k, else 5 %. It jumps down at its borders."""
+    """The tiered budget, Hermes' table: 20 % below 10k, 15 % below 30k, 10 % below 100k, else 5 %.
+
+    It jumps down at its borders.
+    """
     percent = next((percent for below, percent in TIERS if middle_tokens < below), LAST_TIER_PERCENT)
     return max(middle_tokens, 0) * percent // 100
 
@@ -67,32 +75,23 @@ def budget_for(budget: Budget, middle_tokens: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLimits:
-    """The facts that cuts are made from. Indices are of records; all cuts are at ``borders``.
-
-    ``sums[i]`` are the tokens of the records before ``i`` that stay if their place stays: summaries, orphans
-    and superseded records (``removed``) never do, and no border minds them. ``system_end``: the leading system records
-    end here. ``head_limit``: no head reaches over it, since a summary or the newest block stands there.
-    ``earliest_tail``: no tail begins before it, since a summary stands before it (except for calls in flight).
-    ``latest_tail``: no tail begins after it, so that it holds the newest block and all calls in flight; ``in_flight``:
-    the start of the block of the first such call. ``is_settled``: nothing was added since the newest summary written
-    by compact.
-    """
+    """The facts that decide where a transcript may be cut. Indices are those of records."""
 
     messages: Sequence[Message]
     records: Sequence[Record]
-    borders: tuple[int, ...]
-    sums: tuple[int, ...]
-    total_tokens: int
-    system_end: int
-    head_limit: int
-    turns: tuple[Turn, ...]
-    earliest_tail: int
-    latest_tail: int
-    in_flight: int
-    removed: frozenset[int]
-    previous_tokens: int = 0
-    replaced_tokens: int = 0
-    is_settled: bool = False
+    borders: tuple[int, ...]  # where cuts may be made: between blocks, regardless of ``removed`` records
+    sums: tuple[int, ...]  # sums[i]: tokens of the records before i, without ``removed`` ones
+    total_tokens: int  # of all records
+    system_end: int  # end of the leading system records
+    head_limit: int  # no head reaches beyond it: a summary or the newest block stands there
+    turns: tuple[Turn, ...]  # those that begin before the first summary, or before what it replaced
+    earliest_tail: int  # no tail begins before it: a summary stands there (calls in flight are an exception)
+    latest_tail: int  # no tail begins after it, so that it holds the newest block and all calls in flight
+    in_flight: int  # start of the block of the first call in flight; the number of records if there is none
+    removed: frozenset[int]  # records that never stay, wherever they stand: summaries, orphans, superseded ones
+    previous_tokens: int = 0  # of the earlier summaries
+    replaced_tokens: int = 0  # of what the earlier summaries stand for, as far as it is known
+    is_settled: bool = False  # nothing was added since the newest summary written by compact
 
     @property
     def end(self) -> int:
@@ -100,11 +99,11 @@ class CutLimits:
         return len(self.messages)
 
     def tokens_kept(self, start: int, stop: int) -> int:
-        """Tokens of what stays of ``start <= i < stop``."""
+        """Tokens of the records ``start <= i < stop`` that stay if this range is kept."""
         return self.sums[stop] - self.sums[start]
 
     def covered(self, head: int, tail: int) -> int:
-        """Tokens of what does not stay, if the middle is ``head <= i < tail``."""
+        """Tokens of all that does not stay if the middle is ``head <= i < tail``."""
         return self.total_tokens - self.tokens_kept(0, head) - self.tokens_kept(tail, self.end)
 
     def border_from(self, index: int) -> int:
@@ -130,7 +129,7 @@ def measure_limits(
         for index in exchange
     )
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
-    # No head reaches over the first summary or, where that was appended after the tail, what it replaced.
+    # No head reaches beyond the first summary or, where that was appended after the tail, beyond what it replaced.
     limit = summaries[0] if summaries else count
     if summaries and _is_ours(messages[limit]) and _replaced_before(messages, limit) >= 0:
         limit = next(i for i in range(limit) if messages[i].superseded)
@@ -138,7 +137,7 @@ def measure_limits(
     previous_tokens = sum(tokens[i] for i in summaries)
     borders = borders_of(count, (each for each in grouping.exchanges if each[0] not in removed))
     sums = (0, *accumulate(0 if i in removed else tokens[i] for i in range(count)))
-    # All of them on borders.
+    # From here on, every limit is moved to a border.
     running = grouping.in_flight
     in_flight = borders[bisect_right(borders, running[0].record) - 1] if running else count
     shown = (i for i, message in enumerate(messages) if not (message.is_meta or message.superseded))
@@ -169,10 +168,10 @@ def measure_limits(
 
 
 def _earliest_tail(messages: Sequence[Message], summaries: Sequence[int]) -> int:
-    """After the newest summary that everything before it is older than; where a summary was appended after the
-    tail, after what it replaced.
+    """The index after the newest summary; where that was appended after its tail, after the records it replaced.
 
-    A client's own summary may stand after records that it did not replace: it follows superseded ones then.
+    A client's own summary that follows superseded records is passed over: it may also follow records that it did not
+    replace. 0 if no summary is left.
     """
     for index in reversed(summaries):
         replaced = _replaced_before(messages, index)
@@ -184,7 +183,7 @@ def _earliest_tail(messages: Sequence[Message], summaries: Sequence[int]) -> int
 
 
 def _replaced_before(messages: Sequence[Message], index: int) -> int:
-    """The last superseded record before this one, -1 if there is none. Bookkeeping is not replaced by anything."""
+    """The last superseded record before this one, bookkeeping aside; -1 if there is none."""
     found = (i for i in range(index - 1, -1, -1) if messages[i].superseded and not messages[i].is_meta)
     return next(found, -1)
 
@@ -193,40 +192,40 @@ def _is_ours(message: Message) -> bool:
     return message.summary is not None and message.summary.origin == "compact"
 
 
-# The head's share of a target: enough for the first request, not for what came of it.
+# The head's share of a target: enough for the first request, not for the work that followed.
 HEAD_RATIO = 0.15
-# A summary of more than this share of what it covers is hardly worth reading instead.
+# A summary that takes a larger share of what it covers is hardly worth reading instead.
 MOST_OF_COVERED_RATIO = 0.5
-# ... but a short middle needs a frame anyway.
+# Where the middle is short and the frame weighs more, a larger share is allowed.
 MOST_OF_SHORT_RATIO = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The middle is ``head_stop <= i < tail_start``, except for ``kept_middle``: records of it that stay anyway.
+    """A cut: the middle is ``head_stop <= i < tail_start``.
 
-    ``kept_tokens + budget_tokens <= target_tokens`` unless the tail is too large: then texts have to be shortened,
-    and at last the summary's budget. ``covered_tokens`` is what the summary replaces.
+    ``kept_tokens + budget_tokens <= target_tokens`` unless the tail is too large: then its texts have to be shortened,
+    and at last the summary's budget.
     """
 
     head_stop: int
     tail_start: int
-    budget_tokens: int
+    budget_tokens: int  # the most that the summary may take
     kept_tokens: int = 0
-    covered_tokens: int = 0
-    min_budget_tokens: int = 0
+    covered_tokens: int = 0  # of the records that the summary replaces
+    min_budget_tokens: int = 0  # the least that the summary's budget may shrink to
     target_tokens: int = 0
-    kept_middle: frozenset[int] = frozenset()
+    kept_middle: frozenset[int] = frozenset()  # records of the middle that stay anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutSearch:
-    """Makes cuts by one set of settings. ``frame_tokens``: around the summary; ``scale_ratio``: of tail and budget."""
+    """Finds cuts by one set of settings."""
 
     limits: CutLimits
     settings: Settings
-    frame_tokens: int = 0
-    scale_ratio: float = 1.0
+    frame_tokens: int = 0  # of what is written along with the summary, such as an acknowledgement
+    scale_ratio: float = 1.0  # by which the sizes of tail and budget are multiplied
 
     @property
     def floor_tokens(self) -> int:
@@ -234,7 +233,7 @@ class LayoutSearch:
         return FLOOR_TOKENS + self.frame_tokens
 
     def by_settings(self) -> Layout:
-        """The cut by the settings alone; its target is what it takes."""
+        """The cut by the settings alone; its target is the size that it results in."""
         limits, keep = self.limits, self.settings.keep
         head = self._head(keep.head_tokens or limits.total_tokens)
         tail = self._tail_by_settings(head)
@@ -242,7 +241,7 @@ class LayoutSearch:
         return self._cut(head, tail, wanted, 0)
 
     def for_user_target(self, target_tokens: int) -> Layout:
-        """The cut under a target that the user named: what is left over is used."""
+        """The cut under a target that the user named; what is left over is used as the module describes."""
         cut = self.for_window(target_tokens)
         spare = target_tokens - cut.kept_tokens - cut.budget_tokens
         if spare <= 0 or cut.covered_tokens <= 0:
@@ -254,7 +253,7 @@ class LayoutSearch:
             longest_tokens = budget_tokens
 
             def fits(border: int) -> bool:
-                """Next to a summary of this size, or half of what is then covered."""
+                """Whether this tail fits next to the summary, which takes no more than half of what it then covers."""
                 half = int(self.limits.covered(cut.head_stop, border) * MOST_OF_COVERED_RATIO)
                 summary_tokens = min(longest_tokens, max(cut.budget_tokens, half))
                 return self._kept(cut.head_stop, border) + summary_tokens <= target_tokens
@@ -271,7 +270,7 @@ class LayoutSearch:
         return bool(keep.tail_messages or keep.tail_turns or keep.tail_ratio)
 
     def for_window(self, target: int) -> Layout:
-        """The cut under a target that follows from a window: what is dropped first is by the module's rules 1 to 3."""
+        """The cut under a target that follows from a window, reduced by the module's rules 1 to 3."""
         most_head = int(target * HEAD_RATIO)
         cap = min(self.settings.keep.head_tokens or most_head, most_head)
         heads = dict.fromkeys((self._head(cap), self._head(cap // 2), self.limits.system_end))
@@ -292,7 +291,7 @@ class LayoutSearch:
         return self._cut(head, tail, min(wanted, room) if room >= self.floor_tokens else wanted, target)
 
     def _head(self, cap_tokens: int) -> int:
-        """The end of the head: whole turns, at last the user message of the one that does not fit."""
+        """The end of the head: whole turns within ``cap_tokens``, then the user message of one that does not fit."""
         limits, stop = self.limits, self.limits.system_end
         if count := self.settings.keep.head_messages:
             # The first messages after the system records; no head where a summary stands among them.
@@ -312,16 +311,16 @@ class LayoutSearch:
         return stop
 
     def _tail_by_settings(self, head: int) -> int:
-        """The start of the tail by the settings: never after the calls in flight, never before the earliest one."""
+        """The start of the tail by the settings: never after the calls in flight, never before ``earliest_tail``."""
         limits, cap = self.limits, int(self.settings.keep.tail_tokens * self.scale_ratio)
         if self._tail_is_counted and not self.settings.keep.tail_tokens:
-            cap = limits.total_tokens  # else 0 is no tail
+            cap = limits.total_tokens  # the tail is not limited by tokens; otherwise 0 means no tail
         earliest = max(limits.earliest_tail, head)
         if ratio := self.settings.keep.tail_ratio:
             if limits.is_settled:
                 return min(earliest, limits.in_flight)
             return max(earliest, min(limits.border_from(_newest_share(limits, ratio)), limits.in_flight))
-        # What was chosen by its importance may be more messages than are named, in no more tokens: it stays until
+        # Records chosen by importance may be more messages than the settings name, in no more tokens. They stay until
         # something is added.
         fixed, keep = earliest, self.settings.keep
         if not limits.is_settled or keep.by in UNBROKEN:
@@ -337,7 +336,10 @@ class LayoutSearch:
         return max(earliest, min(by_tokens, limits.latest_tail))
 
     def _wanted(self, covered: int) -> int:
-        """The summary's budget: of what it covers, earlier summaries included, and no less than those took."""
+        """The summary's budget by the settings, for what it covers and what earlier summaries stand for.
+
+        Unless its size is named, it is no smaller than those summaries.
+        """
         limits, budget = self.limits, self.settings.budget
         new = covered - limits.previous_tokens
         wanted = budget_for(budget, new + limits.replaced_tokens)
@@ -348,12 +350,12 @@ class LayoutSearch:
         return max(min(wanted + self.frame_tokens, most), self.floor_tokens)
 
     def _capped(self, head: int, tail: int, target: int) -> int:
-        """What is wanted for the middle between them, within the share of the target that a summary may take."""
+        """The wanted budget for this middle, within the share of the target that a summary may take."""
         wanted = self._wanted(self.limits.covered(head, tail))
         return max(min(wanted, int(target * self.settings.budget.most_ratio)), self.floor_tokens)
 
     def _grown(self, budget_tokens: int, spare: int, covered: int, most: int) -> int:
-        """The budget with what is to spare, unless its size was named."""
+        """The budget increased by ``spare``, within ``most`` and half of what is covered; unchanged if it was named."""
         size = self.settings.budget.size
         if size.tokens or size.ratio:
             return budget_tokens
@@ -363,7 +365,7 @@ class LayoutSearch:
         return self.limits.tokens_kept(0, head) + self.limits.tokens_kept(tail, self.limits.end)
 
     def _first_border(self, start: int, holds: Callable[[int], bool]) -> int:
-        """The first border from ``start`` on where this holds; it is taken to hold after there too. Else the end."""
+        """The first border from ``start`` on for which this holds, as for all borders after it; else the end."""
         borders = self.limits.borders
         at = bisect_left(borders, True, lo=bisect_left(borders, start), key=holds)
         return borders[at] if at < len(borders) else self.limits.end
@@ -382,7 +384,10 @@ class LayoutSearch:
 
 
 def _newest_messages(limits: CutLimits, count: int) -> int:
-    """The start of the Nth newest message of the user or the assistant; records of one group are one message."""
+    """The start of the Nth newest message of the user or the assistant; 0 if there are fewer.
+
+    Records of one group are one message.
+    """
     start, seen, group = limits.end, 0, ""
     for index in range(limits.end - 1, limits.earliest_tail - 1, -1):
         message = limits.messages[index]
@@ -399,7 +404,7 @@ def _newest_messages(limits: CutLimits, count: int) -> int:
 def _newest_share(limits: CutLimits, ratio: float) -> int:
     """The start of the newest share of all JSON characters, moved forward to the next message of the user.
 
-    After the last one that is the end, unless a tool still works there: then it is that last one.
+    If no such message follows, it is the end where the assistant has finished, else the last message of the user.
     """
     messages = limits.messages
     sent = [i for i in range(limits.system_end, limits.end) if not (messages[i].is_meta or messages[i].superseded)]
@@ -415,20 +420,21 @@ def _newest_share(limits: CutLimits, ratio: float) -> int:
     return limits.end if is_done else last
 
 
-# The newest exchanges are what the agent is in the middle of; measured by benchmarks/keep.py.
+# The share of the tail's tokens that the newest exchanges, the agent's present work, keep in any case; measured by
+# benchmarks/keep.py.
 NEWEST_RATIO = 0.5
 
 
 def chosen(
     cut: Layout, limits: CutLimits, transcript: Transcript, importance: Importance, focus: str
 ) -> tuple[Layout, str]:
-    """The cut with a shorter tail and ``kept_middle`` before it that take no more together, and a note for people.
+    """The cut with a shorter tail and chosen records before it (``kept_middle``), and a note for people.
 
-    The tokens are those of the tail that would have stayed: half of them stay with the newest exchanges, the rest
-    goes to the blocks that `Importance` ranks first, each as a whole. Their order in the transcript stays. The cut as
-    it is, where its tail is the newest block already or nothing before that block could stay.
+    Both together take no more than the tail did: half of its tokens stay with the newest exchanges, the rest goes to
+    the blocks that `Importance` ranks first, each as a whole. Records keep their order. The cut stays as it is, with an
+    empty note, where its tail is only the newest block or no block before that could stay.
     """
-    # The newest exchanges stay whatever they hold.
+    # The newest exchanges stay whatever their importance.
     most = int(limits.tokens_kept(cut.tail_start, limits.end) * NEWEST_RATIO)
     at = bisect_left(limits.borders, True, key=lambda border: limits.tokens_kept(border, limits.end) <= most)
     newest = max(min(limits.borders[at], limits.latest_tail), cut.tail_start)

@@ -1,13 +1,13 @@
-"""What is known of a model without asking anybody: its vocabulary and its window.
+"""What is known of a model offline: its vocabulary and its window.
 
 The vocabularies are those that tiktoken names. Their files, and the table of windows, come with litellm's wheel and are
-read without importing it; for vocabularies, the folder in ``TIKTOKEN_CACHE_DIR`` is looked at first.
+read without importing it; for vocabularies, the folder in ``TIKTOKEN_CACHE_DIR`` is tried first.
 
-The tokens of small texts are counted without loading a vocabulary: tiktoken takes 0.15 s in each process to build what
-it looks tokens up in; a `VocabularyTable` is a hash table with open addressing, read from the disk as it is. It is made
-when a run of the command loads a vocabulary for the first time, in the user's cache folder, private, held to its
-own hash. Texts are parted by the vocabulary's pattern, its classes written out for Latin, Greek and common signs; those
-of other characters, and pieces that would take long to be merged here, are left to tiktoken.
+Small texts are counted without loading a vocabulary, as tiktoken takes 0.15 s in each process to build its tables. A
+`VocabularyTable` is a hash table with open addressing, used as it is on disk. It is written when a run of the command
+loads a vocabulary for the first time: into the user's cache folder, for the user alone, with its own hash at its end.
+Texts are split by the vocabulary's pattern, its character classes written out for Latin, Greek and common signs. Texts
+with other characters, and pieces that would take long to merge here, are left to tiktoken.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# Names of the files in tiktoken's cache (the SHA-1 of the address they are published at) and their
-# bytes: a torn file is passed over for another one.
+# Names of the files in tiktoken's cache (the SHA-1 of the address they are published at) and their sizes in bytes: an
+# incomplete file is passed over for another one.
 VOCABULARIES = {
     "o200k_base": ("fb374d419588a4632f3f557e76b4b70aebbca790", 3_613_922),
     "cl100k_base": ("9b5ad71b2ce5302211f9c61530b329a4922fc6a4", 1_681_126),
 }
-# The SHA-256 of the files and how a text is parted before its pieces are encoded, from tiktoken_ext/openai_public.py,
-# with all in one group that looks at nothing after its match: tiktoken tries such a group by one automaton and
-# anything else branch by branch, which takes 1.3 times as long (cl100k_base, with its possessive branches: 1.6 times).
+# The SHA-256 of the files, and the pattern that splits a text before its pieces are encoded: that of
+# tiktoken_ext/openai_public.py, with all branches without lookahead in one group. tiktoken tries such a group with one
+# automaton and anything else branch by branch, which takes 1.3 times as long (cl100k_base, with possessive branches:
+# 1.6 times).
 _DEFINITIONS = {
     "o200k_base": (
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -75,7 +76,7 @@ def encoding_of(model: str) -> str:
 
 
 def vocabulary_folder(name: str) -> Path | None:
-    """Where this vocabulary's file is: the folder the user named, else litellm's, else None."""
+    """The folder with this vocabulary's file: the one that the user named, else litellm's; None if neither has it."""
     chosen = os.environ.get("TIKTOKEN_CACHE_DIR")
     folders = [Path(chosen)] if chosen else []
     spec = importlib.util.find_spec("litellm")
@@ -90,9 +91,9 @@ def vocabulary_folder(name: str) -> Path | None:
 
 
 def loaded_once(load: Callable[P, T]) -> Callable[P, T]:
-    """`functools.cache` for what is large: threads that ask at the same time wait for one load and share its result.
+    """`functools.cache` for large values: threads that call at the same time wait for one load and share its result.
 
-    The cache alone would let each of them load: with eight threads eight vocabularies are parsed and held at once.
+    With the cache alone each of them would load: eight threads would parse and hold eight vocabularies at once.
     """
     kept = cache(load)
     lock = threading.Lock()
@@ -108,10 +109,10 @@ def loaded_once(load: Callable[P, T]) -> Callable[P, T]:
 
 @loaded_once
 def load_encoding(name: str, folder: Path, *, keep_table: bool = False) -> tiktoken.Encoding:
-    """tiktoken's encoding without its special tokens, from the file in this folder, in 0.6 of the time that it takes.
+    """tiktoken's encoding without special tokens, from the file in this folder; 0.6 of the time that tiktoken takes.
 
-    ``keep_table``: whether its table is kept in the user's cache for processes to come. Raises `Unreadable` if the
-    file is not the one that is published.
+    ``keep_table``: whether its table is written to the user's cache for later processes. Raises `Unreadable` if the
+    file is not the published one.
     """
     import tiktoken
 
@@ -120,26 +121,27 @@ def load_encoding(name: str, folder: Path, *, keep_table: bool = False) -> tikto
     data = file.read_bytes()
     if hashlib.sha256(data).hexdigest() != sha256:
         raise Unreadable(f"the vocabulary {name} is damaged", place=str(file), next_step="remove or replace the file")
-    # A line is a token and its rank; of the published files it is known that the ranks count from 0.
+    # A line is a token and its rank; in the published files the ranks count from 0.
     ranks = {token: rank for rank, token in enumerate(map(a2b_base64, data.split()[::2]))}
     if keep_table:
         write_table(f"{name}-{sha256[:16]}", tuple(ranks))
     encoding = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    # It counts by tables of its own, and would keep these for being pickled: 24 MB.
+    # It counts by tables of its own and would keep these 24 MB only to be pickled.
     ranks.clear()
     return encoding
 
 
 @loaded_once
 def load_table(name: str) -> VocabularyTable | None:
-    """The vocabulary as a table, to count little with; None until a run of the command loaded it once."""
+    """The vocabulary as a table, for counting small texts; None until a run of the command has written it."""
     sha256, pattern = _DEFINITIONS[name]
     return read_table(f"{name}-{sha256[:16]}", pattern)
 
 
 TABLE = "model_prices_and_context_window_backup.json"
+# `-2025-01-31`, `@20250131`, `-latest`
 _DATE = r"[-@](?:20\d{2}-?\d{2}-?\d{2}|latest)$"
-# Bedrock's names end in a version.
+# The end of a key in the table: `": {`. Bedrock's names end in a version: `-v1:0": {`.
 _KEY_END = re.compile(r'(?:-v\d+(?::\d+)?)?": ?\{')
 
 
@@ -147,8 +149,8 @@ _KEY_END = re.compile(r'(?:-v\d+(?::\d+)?)?": ?\{')
 def window_tokens(model: str) -> int:
     """The window of a model in tokens, 0 if it is not known.
 
-    Tried: the name as it is, without a mark such as ``[1m]``, without a provider's prefix, without a date. A
-    name that the table has under providers' names only gets the window that most of them give.
+    The name is looked up as it is, without a mark such as ``[1m]``, without a provider's prefix, and without a date. If
+    the table has it only with providers' prefixes, the most frequent of their windows is returned.
     """
     table = _table() if model else ""
     names = _spellings(model) if table else ()
@@ -170,7 +172,7 @@ def window_tokens(model: str) -> int:
 
 
 def required_window_tokens(model: str) -> int:
-    """The window of a model the user named. Raises `UsageError` with the nearest known names."""
+    """The window of a model that the user named. Raises `UsageError` with the nearest known names if it is unknown."""
     found = window_tokens(model)
     if not found:
         nearest = ", ".join(nearest_models(model))
@@ -181,9 +183,9 @@ def required_window_tokens(model: str) -> int:
 
 @lru_cache(maxsize=256)
 def table_entry(model: str) -> Mapping[str, Any]:
-    """What the table has about a model (prices, sizes), found as `window_tokens` finds it; empty if unknown.
+    """What the table has about a model (prices, sizes), by the spellings that `window_tokens` tries; empty if unknown.
 
-    Entries of other providers are not looked at: what they say about prices is their own.
+    Entries under other providers' prefixes are not used: their prices are their own.
     """
     table = _table() if model else ""
     found = (_entry(table, name) for name in (_spellings(model) if table else ()))
@@ -211,7 +213,7 @@ def _size(entry: Mapping[str, Any]) -> int:
 
 
 def _parsed(table: str, brace: int) -> dict[str, Any]:
-    """One entry. Only that is parsed: the whole table takes longer than a compaction."""
+    """The entry that begins at this brace. Only it is parsed: the whole table takes longer than a compaction."""
     try:
         entry, _ = json.JSONDecoder().raw_decode(table, brace)
     except ValueError:
@@ -220,19 +222,19 @@ def _parsed(table: str, brace: int) -> dict[str, Any]:
 
 
 def is_provider(name: str) -> bool:
-    """Whether the table has a model of this provider; it does not know those that serve models of one's own."""
+    """Whether the table has a model of this provider. It has none of providers that serve the user's own models."""
     return f'"litellm_provider": {json.dumps(name)}' in _table()
 
 
 def models_of(provider: str) -> tuple[str, ...]:
-    """The names that the table has of a provider's models, without the provider's own in front."""
+    """The names of a provider's models in the table, without the provider's prefix."""
     table = json.loads(_table() or "{}")
     names = (name for name, entry in table.items() if entry.get("litellm_provider") == provider)
     return tuple(name.removeprefix(f"{provider}/") for name in names)
 
 
 def nearest_models(model: str) -> list[str]:
-    """Names in the table that look like this one, at most 3, without their providers' other spellings."""
+    """Names in the table that look like this one, at most 3, each model in one spelling."""
     import difflib
 
     names = sorted(json.loads(_table() or "{}"), key=len, reverse=True)
@@ -252,27 +254,29 @@ def _table() -> str:
     return ""
 
 
-# A power of two, and more than twice the tokens of the largest vocabulary, so that few have to be looked for.
+# A power of two, and more than twice the tokens of the largest vocabulary, so that few tokens collide.
 _SLOTS = 1 << 19
 _MASK = _SLOTS - 1
 _HASH_BYTES = 32
 _NO_RANK = 1 << 31
 _MOST_PIECE_BYTES = 300
-# Latin, Greek, joiners, dashes and quotes, arrows to boxes and dingbats, the mark for emoji, and emoji:
-# all of old Unicode versions, or signs in every version.
+# The covered characters: Latin, Greek, joiners, dashes and quotes, arrows to boxes and dingbats, the emoji selector,
+# and emoji. Python and tiktoken agree on their categories, whatever Unicode versions they have.
 _RANGES = (
     *((0, 0x17E), (0x391, 0x3A1), (0x3A3, 0x3C9), (0x200B, 0x2027), (0x2190, 0x2BFF), (0xFE0F, 0xFE0F)),
     *((0x1F300, 0x1F64F), (0x1F680, 0x1F6C5), (0x1F7E0, 0x1F7EB), (0x1F900, 0x1F9FF)),
 )
 _CLASS = r"\\(?:p\{(\w+)\}|s)"
+# A class in a pattern, or a sign that is written out, too: `[^\r\n\p{L}]`, `\p{N}`, `\S`, `$`.
 _ITEM = r"\[[^\]]*\]|\\p\{\w+\}|\\[sS]|\$"
-# Python's own class has four control characters more, and its end may stand before a line feed.
+# White space as tiktoken has it: Python's `\s` also has four control characters. And Python's `$` also matches before a
+# final line feed.
 _WHITE = r"\t-\r \x85\xa0"
 _ENDS = {"$": r"\Z", r"\S": f"[^{_WHITE}]"}
 
 
 class VocabularyTable:
-    """Counts tokens by the table with these bytes, of a vocabulary whose texts are parted by ``pattern``."""
+    """Counts tokens with a table made by `write_table`; ``pattern`` splits the texts of its vocabulary."""
 
     def __init__(self, data: bytes, pattern: str) -> None:
         view = memoryview(data)
@@ -286,7 +290,7 @@ class VocabularyTable:
         self._known: dict[str, int] = {}
 
     def count(self, text: str) -> int | None:
-        """Tokens of a text; None where only the vocabulary itself decides."""
+        """Tokens of a text; None if it has to be left to the vocabulary itself."""
         if not (text.isascii() or _covered().fullmatch(text)):
             return None
         known, total = self._known, 0
@@ -301,7 +305,7 @@ class VocabularyTable:
         return total
 
     def _count(self, piece: bytes) -> int:
-        """Byte pair encoding: of all neighbours that are a token together, those of the lowest rank are joined."""
+        """Tokens of a piece by byte pair encoding: of neighbours that form a token, those of lowest rank are joined."""
         if self._rank(piece) < _NO_RANK:
             return 1
         parts = [piece[i : i + 1] for i in range(len(piece))]
@@ -326,7 +330,7 @@ class VocabularyTable:
 
 
 def read_table(name: str, pattern: str) -> VocabularyTable | None:
-    """The table of this name; None where there is none. One that is damaged is removed."""
+    """The table of this name; None if there is none. A damaged one is removed."""
     file = _table_file(name)
     with suppress(OSError):
         data = file.read_bytes()
@@ -337,7 +341,7 @@ def read_table(name: str, pattern: str) -> VocabularyTable | None:
 
 
 def write_table(name: str, tokens: Sequence[bytes]) -> None:
-    """Make the table of these tokens, in the order of their ranks, if there is none; nothing where none can be."""
+    """Write the table of these tokens, in the order of their ranks, if there is none; a failing disk is ignored."""
     file = _table_file(name)
     if file.exists():
         return
@@ -363,7 +367,7 @@ def _table_file(name: str) -> Path:
 
 
 def _written_out(found: re.Match[str]) -> str:
-    """A class of Unicode in a pattern as `re` takes it, for texts that are covered."""
+    """What stands for a Unicode class of the pattern in Python's `re`, for texts of covered characters."""
     item = found[0]
     if item in _ENDS:
         return _ENDS[item]
@@ -373,7 +377,7 @@ def _written_out(found: re.Match[str]) -> str:
 
 @cache
 def _ranges(category: str) -> str:
-    """The covered characters of a category, as they stand in a class."""
+    """The covered characters of a category, as ranges within a character class; of all categories if it is empty."""
     found: list[tuple[int, int]] = []
     for first, last, kind in _runs():
         if kind.startswith(category):
@@ -384,7 +388,7 @@ def _ranges(category: str) -> str:
 
 @cache
 def _runs() -> tuple[tuple[int, int, str], ...]:
-    """Neighbours of one category among the covered characters: first, last and category."""
+    """The covered characters as runs of one category: first, last and category, without unassigned ones."""
     import unicodedata
 
     every = ((code, unicodedata.category(chr(code))) for first, last in _RANGES for code in range(first, last + 1))

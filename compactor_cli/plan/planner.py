@@ -1,7 +1,7 @@
 """Planner: the whole decision about one transcript, as a frozen value, checked before anything acts on it.
 
-Every record is kept, pruned by a named rule, or covered by the summary; no call is parted from its result. `trigger`
-decides whether, `strategies` what replaces the records that do not stay.
+Every record is kept, pruned by a named rule, or covered by the summary; no call is separated from its result. `trigger`
+decides whether to compact, `strategies` what replaces the records that do not stay.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def make_plan(
 ) -> Plan:
     """Decide what happens to every record. Deterministic; time is linear in the transcript.
 
-    ``importance`` decides what of the middle stays next to the newest exchanges; None: the newest stay. The plan is
-    checked. Raises `UsageError` if the settings name a model whose window is not known, or if nothing can be appended.
+    ``importance`` decides which records of the middle stay with the newest exchanges; None: only the newest stay. The
+    plan is checked. Raises `UsageError` if the settings name a model whose window is not known, or if nothing can be
+    appended to this format.
     """
     earliest_tail = 0
     if mode is Mode.APPEND:
@@ -47,7 +48,8 @@ def make_plan(
             raise UsageError(what, next_step="use -i: the archive keeps the original")
         settings = replace(settings, prune=())
         if not dialect.appends_head:
-            # The boundary names but the start of what is sent on: all of that stands together, and divides no pair.
+            # The boundary only names the record from which on everything is sent: there is no head and no kept middle,
+            # and the tail begins after all orphans.
             settings = replace(settings, keep=replace(settings.keep, head_turns=0, head_messages=0))
             importance = None
             earliest_tail = max(grouping.orphaned(), default=-1) + 1
@@ -60,11 +62,14 @@ def make_plan(
 
 
 def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
-    """The plan for a transcript whose bytes already show that it is left alone: nothing is counted."""
+    """The plan that leaves a transcript alone because its size in bytes is small enough; None if it is not.
+
+    No tokens are counted.
+    """
     most = 0 if _looks_at_all(settings) else left_alone_tokens(settings, transcript.model)
     if not most:
         return None
-    # Of a row that could have stayed unread, its size: totals are the same whether it did.
+    # A row that could have stayed unread is reported with its size in bytes, so that totals are the same either way.
     is_listed = not transcript.records or transcript.records[0].place.line <= LISTED
     bound = 0 if is_listed or transcript.frame.container is Container.LINES else transcript.size_bytes
     if bound and any(result.media_count for message in transcript.messages for result in message.results):
@@ -90,14 +95,15 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
 
 
 def _looks_at_all(settings: Settings) -> bool:
-    """Whether something is done because of what a transcript holds, however small it is."""
+    """Whether the content of a transcript may lead to changes, however small it is."""
     return bool(settings.trigger.tool) or any(rule.when is When.ALWAYS for rule in settings.prune)
 
 
 def unread_bytes(settings: Settings) -> int:
-    """Rows of texts of up to this many bytes stay as they are, whatever they hold; 0: they have to be read.
+    """The size up to which rows of texts stay as they are without being read; 0: every row has to be read.
 
-    A token of a text has at least one of its bytes; the keys of a message have more than the 4 tokens counted for it.
+    Bytes bound tokens: each token of a text has at least one byte, and the keys of a message have more bytes than the 4
+    tokens that are counted for it.
     """
     return 0 if _looks_at_all(settings) else settings.target.tokens
 
@@ -106,7 +112,7 @@ _BY_BYTES = ("tokens not counted: the size in bytes shows that it is small enoug
 
 
 def unread_report(row: Transcript, settings: Settings, counter: Counter) -> TranscriptReport:
-    """What is reported of a row that stays unread, without its hash. There are millions: no plan is made of each."""
+    """The report of a row that stays unread, without its hash. There may be millions, so no plan is made for them."""
     bound, target = row.size_bytes, settings.target.tokens
     return TranscriptReport(
         outcome=Outcome.UNCHANGED,
@@ -126,15 +132,15 @@ def unread_report(row: Transcript, settings: Settings, counter: Counter) -> Tran
     )
 
 
-# Material of a prompt written by compact stands between such lines, in every language of the prompt.
+# How compact encloses the material of its own prompts, in every language, and how clients ask for a summary.
 _OURS = (("\n<<transcript>>\n", "\n<<end of transcript>>"), ("\n<<part 1>>\n", "\n<<end of parts>>"))
 _THEIRS = (f"{ASKS_FOR_SUMMARY}conversation so far", f"{ASKS_FOR_SUMMARY}RECENT portion of the conversation")
-# Before the sentence stands at most a warning not to call tools.
+# The request of a client stands near the beginning: at most a warning not to call tools precedes it.
 _SEARCHED_CHARS = 1_000
 
 
 def is_summary_call(messages: Sequence[Message]) -> bool:
-    """Whether the newest words of the user ask for a summary of a conversation, as a compaction does."""
+    """Whether the user's newest message is the prompt of a compaction: it asks for a summary of a conversation."""
     for message in reversed(messages):
         if message.role is not Role.USER or message.results or message.superseded or not message.text.strip():
             continue
@@ -146,7 +152,7 @@ def is_summary_call(messages: Sequence[Message]) -> bool:
     return False
 
 
-# Its original would show how much the share is; without it the share would be taken of what is left, run by run.
+# Only the original shows of what the share is to be taken: without it, every run would take the share of what is left.
 _TAKEN = (
     "nothing was added since the last compaction, and no archive of this run has its original: name a size in tokens,"
     " or that archive with --archive-dir"
@@ -162,7 +168,7 @@ def _counted_plan(
     earliest_tail: int,
 ) -> Plan:
     """The plan of the settings' strategy, or one that changes nothing. ``earliest_tail``: as in `measure_limits`."""
-    # Most runs of a timer meet no transcript whose tokens have to be counted.
+    # Imported here because most runs by a timer meet no transcript whose tokens have to be counted.
     from compactor_cli.plan.layout import measure_limits
     from compactor_cli.plan.shorten import Ruler, with_edits
     from compactor_cli.plan.strategies import STRATEGIES, PlanInput
@@ -211,13 +217,13 @@ COUNTER = "usage"
 
 
 def refreshed(plan: Plan, transcript: Transcript) -> Plan:
-    """The plan with the client's bookkeeping brought in line; the plan itself where nothing is rewritten.
+    """The plan with the client's bookkeeping updated; the plan itself where nothing is rewritten.
 
     Clients trust the token counters in their session files: one from before the compaction makes them compact again
-    at once. And some of their bookkeeping repeats the conversation, the removed part included.
+    at once. Some of their bookkeeping also repeats the conversation, the removed part included.
 
-    Left out, by the rule ``outdated``: what repeats messages next to them. Changed, by the rule ``usage``: the
-    counter that the client goes by, if it is larger than what will be left.
+    Left out, by the rule ``outdated``: bookkeeping that repeats messages next to them. Changed, by the rule ``usage``:
+    the counter that the client goes by, if it is larger than the size after the compaction.
     """
     dialect = find(transcript.dialect) if plan.changes and plan.mode is Mode.REWRITE else None
     if not isinstance(dialect, Refreshing):
@@ -244,9 +250,9 @@ _AS_THEY_ARE = "texts cannot be shortened where records stay as they are"
 
 
 def appended(plan: Plan, grouping: Grouping, settings: Settings) -> Plan:
-    """The plan with everything kept that is not covered: nothing is shortened and no bookkeeping leaves.
+    """The plan for appending: what is not covered is kept, nothing is shortened, and no bookkeeping is left out.
 
-    Nothing is appended after a call in flight: its result would come after the summary.
+    With a call in flight nothing is appended: the call's result would come after the summary.
     """
     if not plan.changes:
         return replace(plan, mode=Mode.APPEND)
@@ -266,7 +272,7 @@ def appended(plan: Plan, grouping: Grouping, settings: Settings) -> Plan:
             over_target=f"{over_tokens:,} tokens over: {reason}" if over_tokens > 0 else "",
             mode=Mode.APPEND,
         )
-    # What is superseded or an orphan is not sent by the client anyway, or must not be.
+    # These stay pruned: the client does not send superseded records, and orphans must not be sent.
     is_left_out = (plans.SUPERSEDED, plans.ORPHAN)
     marks = [
         (Action.KEEP, "") if action is Action.PRUNE and name not in is_left_out else (action, name)
@@ -278,11 +284,11 @@ def appended(plan: Plan, grouping: Grouping, settings: Settings) -> Plan:
 
 
 def check_plan(plan: Plan, transcript: Transcript, grouping: Grouping) -> None:
-    """Raises `InvariantError` unless the plan is one for this transcript and can be acted on.
+    """Raises `InvariantError` unless the plan was made for this transcript and can be carried out.
 
-    That is: the spans tile the records; only records that are pruned have edits; no exchange is divided between
-    what stays and what goes, and none that stays has a call without its result; a summary is planned
-    if and only if records are covered; the target is held or the plan has the reason.
+    That is: the spans tile the records; only pruned records have edits; no exchange is divided between what stays and
+    what goes, and none that stays has a call without its result; a summary is planned if and only if records are
+    covered; the target is met or the plan has the reason why not.
     """
     count = len(transcript.records)
     _demand(plan.transcript_sha256 == transcript.sha256, "the plan was made for another transcript")
@@ -311,7 +317,7 @@ def _demand(holds: bool, what: str) -> None:
 
 
 def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
-    """The report of a decision that is not carried out: what a run by this plan would take at most."""
+    """The report of a plan that is not carried out: the most tokens that the transcript would have after it."""
     planned_tokens = min(plan.tokens_kept + plan.summary_tokens, plan.tokens_before)
     return _report(
         transcript,
@@ -322,7 +328,7 @@ def planned_report(transcript: Transcript, plan: Plan) -> TranscriptReport:
 
 
 def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, counter: Counter) -> TranscriptReport:
-    """What is known before acting: the report of a transcript that stays as it is."""
+    """The report of a transcript that stays as it is, which is also what is known before a plan is carried out."""
     pruned: dict[str, int] = {}
     for span in plan.spans:
         if span.action is Action.PRUNE:
@@ -340,7 +346,7 @@ def unchanged_report(transcript: Transcript, plan: Plan, grouping: Grouping, cou
 
 
 def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter, summary_text: str) -> str:
-    """What became of the newest message of the user, where it stays whole neither as it is nor in the summary."""
+    """What happened to the user's newest message; empty where it stays whole, as it is or in the summary."""
     newest = newest_request(transcript.messages)
     if newest < 0 or not plan.changes:
         return ""
@@ -350,9 +356,9 @@ def newest_request_warning(transcript: Transcript, plan: Plan, counter: Counter,
         return f"{size} is cut: raise the target to keep it whole"
     action = next(span.action for span in plan.spans if span.start <= newest < span.stop)
     is_edited = any(edit.record == newest for edit in plan.edits)
-    # A summary names files from the working directory on, and has its own marks for the entries of a list.
+    # A summary names files relative to the working directory and has its own bullets: compare without directories, and
+    # words alone where the text is not there to the letter.
     text = directories_of(transcript).strip(message.text) if action is Action.COVER else ""
-    # Most of the time it stands there to the letter.
     if text and text not in summary_text and " ".join(_WORD.findall(text)) not in " ".join(_WORD.findall(summary_text)):
         return f"{size} is replaced by the summary, which does not hold all of it"
     if action is Action.PRUNE and not is_edited:
@@ -364,7 +370,7 @@ _WORD = re.compile(r"\w+")
 
 
 def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptReport:
-    """What is the same in all reports of a plan, with what is reported of this one."""
+    """A report of a plan: what all reports have in common, and these details."""
     size_bytes = transcript.size_bytes
     return TranscriptReport(
         sha256=transcript.sha256,
@@ -388,12 +394,15 @@ def _report(transcript: Transcript, plan: Plan, **details: Any) -> TranscriptRep
     )
 
 
-# A session that was opened and left has this many lines of bookkeeping at most.
+# A session that was opened and left has at most this many lines of bookkeeping, and no message.
 _MOST_WITHOUT_MESSAGE = 2
 
 
 def _unread_warning(transcript: Transcript) -> str:
-    """That no record holds a message, which is so where another program's records are like those of the format."""
+    """The warning that no record holds a message; empty if one does, or there are few records.
+
+    It happens where the records of another program look like those of the format.
+    """
     count = len(transcript.messages)
     if count <= _MOST_WITHOUT_MESSAGE or not all(message.is_meta for message in transcript.messages):
         return ""
@@ -401,6 +410,6 @@ def _unread_warning(transcript: Transcript) -> str:
 
 
 def unchanged(transcript: Transcript, plan: Plan, counter: Counter, grouping: Grouping) -> Compaction:
-    """The transcript left as it was."""
+    """The result for a transcript that is left as it was."""
     report = unchanged_report(transcript, plan, grouping, counter)
     return Compaction(output=transcript.source(), report=report, plan=plan)

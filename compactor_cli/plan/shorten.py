@@ -1,4 +1,4 @@
-"""Texts made shorter: by the settings' rules, or in their middle so that the whole fits."""
+"""Shortens texts: by the settings' rules, or in their middle until the whole fits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, arguments_text
 
 OVERFLOW = "overflow"
-# What overflow leaves of a text at least, and below which length it leaves it alone: less shows nothing.
+# To fit, a text is not cut below the first length, as less shows nothing; up to the second it is left alone.
 LEAST_CHARS = 400
 UNTOUCHED_CHARS = 600
 _MARKER = PruneRule(name=OVERFLOW).marker
@@ -36,10 +36,10 @@ class Shortening:
 def shorten_to_fit(
     messages: Sequence[Message], records: Sequence[int], excess_tokens: int, counter: Counter, needed_tokens: int
 ) -> tuple[Shortening, ...]:
-    """Shortens the longest tool results of these records until ``excess_tokens`` are saved, as far as it goes.
+    """Edits that shorten the longest tool results of these records to save ``excess_tokens``, as far as possible.
 
-    Texts follow only if the results do not save even ``needed_tokens``, and only as far as these. What is touched of
-    a kind is cut to one length, not below 400 characters; texts up to 600 are left alone.
+    If these do not save even ``needed_tokens``, the longest texts are shortened as well, until that much is saved. All
+    that is shortened of a kind is cut to one length, not below 400 characters; what has up to 600 is left alone.
     """
     results = _level(messages, records, ToolResult, excess_tokens, counter)
     missing = needed_tokens - saved_tokens(results)
@@ -47,14 +47,14 @@ def shorten_to_fit(
 
 
 def saved_tokens(edits: Iterable[Shortening]) -> int:
-    """What all of them save."""
+    """The tokens that these save together."""
     return sum(item.saved_tokens for item in edits)
 
 
 def shortened(text: str, first_chars: int, last_chars: int, marker: str = _MARKER) -> str:
-    """The text with its middle replaced by the marker; the text itself if it would not be shorter by that.
+    """The text with its middle replaced by the marker; the text itself if that would not make it shorter.
 
-    Nothing is replaced that is no longer than the marker: a shortened text would be shortened for ever.
+    A middle that is no longer than the marker stays: else a shortened text would be shortened again and again.
     """
     omitted = len(text) - first_chars - last_chars
     if omitted <= len(marker):
@@ -70,7 +70,7 @@ def _level(
     excess_tokens: int,
     counter: Counter,
 ) -> tuple[Shortening, ...]:
-    """All long texts of one kind cut to the greatest length that saves enough, or to the least."""
+    """Edits that cut all long texts of one kind to the greatest length that saves enough, or to the least length."""
     long = [
         (record, index, part.text, counter.count(part.text))
         for record in records
@@ -79,7 +79,7 @@ def _level(
     ]
     if not long:
         return ()
-    # The length to which all texts must be cut so that the tokens that are left are allowed, by their mean density.
+    # The length to cut to, estimated by the mean density of tokens.
     lengths, tokens = sorted(len(text) for _, _, text, _ in long), sum(tokens for *_, tokens in long)
     left = max(tokens - excess_tokens, 0) * sum(lengths) // max(tokens, 1)
     chars = max(lengths[-1], LEAST_CHARS)
@@ -90,7 +90,7 @@ def _level(
             break
         left -= length
     found = tuple(_cut_to(long, chars, counter))
-    # The ends of a text may be far denser than its middle: down to the least, or a second run would cut further.
+    # The ends of a text may be denser than its middle, so that too little is saved: cut further now, not in a next run.
     while saved_tokens(found) < excess_tokens and chars > LEAST_CHARS:
         chars = max(int(chars * _SHRINK_RATIO), LEAST_CHARS)
         found = tuple(_cut_to(long, chars, counter))
@@ -106,7 +106,7 @@ def _cut_to(long: Sequence[tuple[int, int, str, int]], chars: int, counter: Coun
             yield Shortening(edit=edit, rule=OVERFLOW, saved_tokens=tokens - counter.count(short))
 
 
-# What a text is cut to at a named place in a JSON text, of what a whole text is cut to.
+# A rule's lengths are divided by this for the strings that it shortens inside a JSON text.
 KEY_DIVISOR = 4
 _SPEAKERS = {
     PartKind.USER: (Role.USER,),
@@ -118,22 +118,22 @@ _SPEAKERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruler:
-    """Applies rules to the messages of one transcript. ``sha256`` is the transcript's, for ``{id}`` in markers."""
+    """Applies rules to the messages of one transcript."""
 
     messages: Sequence[Message]
     counter: Counter
-    sha256: str
+    sha256: str  # of the transcript, for ``{id}`` in markers
 
     def applied(self, rules: Sequence[PruneRule], records: Iterable[int]) -> Iterator[Shortening]:
-        """What the rules make of these records, in their order. Of several rules the first that applies counts.
+        """The edits that the rules make to these records, in their order; to each part the first rule that applies.
 
-        A text that would not get shorter stays as it is: pruning twice changes nothing. A JSON text with a rule's
-        keys is left to that rule, also where it does not apply (any more).
+        A text that would not get shorter stays as it is: pruning twice changes nothing. A JSON text that has a rule's
+        keys is left to that rule, even where it does not apply, or no longer does.
         """
         limits = {rule.name: self._limit(rule) for rule in rules}
         newest = newest_request(self.messages)
-        # What the user asks in the newest message stands at its end as often as at its beginning; but a marker with an
-        # id is only known again at the end of a text.
+        # The newest message may hold the user's request at its end as well as at its beginning, so both ends are kept;
+        # not where the marker has an id, which is only recognised at the end of a text.
         with_end = list(rules)
         for number, rule in enumerate(rules):
             if not (rule.last_chars or rule.keys or "{id}" in rule.marker):
@@ -154,7 +154,7 @@ class Ruler:
                             break
 
     def most_saved(self, rules: Sequence[PruneRule], records: Iterable[int]) -> int:
-        """More tokens than `applied` can save: those of all texts that are long enough for a rule."""
+        """An upper bound of what `applied` can save: the tokens of all texts that are long enough for a rule."""
         parts = ((self.messages[record].role, part) for record in records for part in self.messages[record].parts)
         return sum(
             self.counter.count(_text_of(part))
@@ -163,7 +163,7 @@ class Ruler:
         )
 
     def _short(self, rule: PruneRule, record: int, part: Part) -> str | None:
-        """The text that this rule makes of a part; None where it does not apply, or makes it no shorter."""
+        """The text that this rule makes of a part; None if it does not apply or does not make it shorter."""
         if not _is_long(rule, self.messages[record].role, part):
             return None
         old = _text_of(part)
@@ -180,7 +180,7 @@ class Ruler:
         return new if new != body and len(new) < len(old) else None
 
     def _limit(self, rule: PruneRule) -> tuple[int, int]:
-        """The first record and part that are too new for a rule."""
+        """The first (record, part) that is too new for a rule."""
         older, to_keep = len(self.messages), rule.keep_messages
         while older and to_keep > 0:
             older -= 1
@@ -199,9 +199,10 @@ class Ruler:
 
 
 def _was_shown_before(rule: PruneRule, text: str) -> tuple[str, str]:
-    """The text without the marker that this rule set at its end before, and the id in that marker.
+    """The text without the marker that this rule put at its end in an earlier run, and the id in that marker.
 
-    The id is kept when the text is cut further: it names the record that still was whole.
+    The id is kept when the text is cut further, as it names the record that was still whole. Without such a marker: the
+    text itself and an empty id.
     """
     if rule.last_chars or "{id}" not in rule.marker:
         return text, ""
@@ -225,7 +226,7 @@ def halved(rule: PruneRule) -> PruneRule:
 
 
 def with_edits(messages: Sequence[Message], edits: Iterable[Shortening]) -> tuple[Message, ...]:
-    """The messages as they read when their parts are shortened so."""
+    """The messages with these edits made."""
     changed = list(messages)
     for item in edits:
         message, text = changed[item.edit.record], item.edit.text
@@ -253,7 +254,7 @@ def _is_long(rule: PruneRule, role: Role, part: Part) -> bool:
 
 
 def _has(value: Any, keys: Sequence[str]) -> bool:
-    """Whether there is anything at this place; a string of JSON on the way to it is opened."""
+    """Whether a value has something at this path of keys; strings of JSON on the way are parsed."""
     for key in keys:
         value = _object(value) if isinstance(value, str) else value
         if not isinstance(value, dict) or key not in value:
@@ -263,7 +264,7 @@ def _has(value: Any, keys: Sequence[str]) -> bool:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The JSON object that this text is; empty if it is none."""
+    """The JSON object that this text holds; empty if it is not one."""
     if not text.lstrip().startswith("{"):
         return {}
     try:
@@ -280,7 +281,7 @@ def _text_of(part: Part) -> str:
 
 
 def _short_text(rule: PruneRule, text: str) -> str:
-    """The text shortened; by a rule with keys, the strings there in a JSON object's text, where it has any of them."""
+    """The text shortened by a rule; a rule with keys shortens the strings there, if the text is a JSON object."""
     if not rule.keys:
         return shortened(text, rule.first_chars, rule.last_chars, rule.marker)
     value = _object(text)
@@ -291,7 +292,10 @@ def _short_text(rule: PruneRule, text: str) -> str:
 
 
 def _shorten_at(rule: PruneRule, value: dict[str, Any], keys: Sequence[str]) -> None:
-    """Shortens what is at this place of a parsed object, or leaves it out; a string of JSON on the way stays one."""
+    """Shorten the string at this path of a parsed object, or remove it if the rule leaves nothing of it.
+
+    Strings of JSON on the way stay strings.
+    """
     key, inner = keys[0], value[keys[0]]
     if len(keys) > 1:
         opened = _object(inner) if isinstance(inner, str) else inner

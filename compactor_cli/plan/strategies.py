@@ -1,6 +1,6 @@
 """Strategies: what replaces the records that do not stay: a summary, shortened texts, or nothing.
 
-Each is a function from the same `PlanInput` to a plan, chosen by the settings; the cut itself is `layout`'s.
+Each is a function from a `PlanInput` to a plan; the settings choose it. `layout` decides where to cut.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEEP: Mark = (Action.KEEP, "")
 
 
 def sealed_tokens(messages: Sequence[Message]) -> int:
-    """Tokens of the summaries that only a provider can read: they stay, whatever becomes of their records."""
+    """Tokens of the summaries that only a provider can read: they stay even where their records do not."""
     sent = (message.parts for message in messages if not (message.is_meta or message.superseded))
     sealed = (part for parts in sent for part in parts if isinstance(part, Media) and part.kind in OPAQUE)
     return sum(min(MEDIA_TOKENS, part.size_bytes) for part in sealed)
@@ -34,22 +34,19 @@ def sealed_tokens(messages: Sequence[Message]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInput:
-    """One transcript as its model is to be shown it: ``messages`` and ``tokens`` are those after ``always``.
-
-    ``always``: what the rules that always apply shorten; ``tokens_before``: the size without that.
-    """
+    """Everything that a strategy plans with, for one transcript."""
 
     transcript: Transcript
-    messages: Sequence[Message]
+    messages: Sequence[Message]  # after the edits in ``always``
     grouping: Grouping
     settings: Settings
     counter: Counter
-    tokens: Sequence[int]
-    tokens_before: int
+    tokens: Sequence[int]  # of each message, after the edits in ``always``
+    tokens_before: int  # of the transcript as it was read
     limits: CutLimits
     decision: TriggerDecision
-    importance: Importance | None = None
-    always: tuple[Shortening, ...] = ()
+    importance: Importance | None = None  # None: only the newest records stay
+    always: tuple[Shortening, ...] = ()  # the edits of rules that apply in any case
 
     @property
     def is_emergency(self) -> bool:
@@ -57,12 +54,12 @@ class PlanInput:
         return self.decision.way is Way.PRESSURE and self.decision.tier is Tier.EMERGENCY
 
     def bookkeeping(self) -> frozenset[int]:
-        """The records that no model is shown and that belong to no exchange with others."""
+        """The records that no model is shown and that share no exchange with other records."""
         alone = (exchange[0] for exchange in self.grouping.exchanges if len(exchange) == 1)
         return frozenset(i for i in alone if self.messages[i].is_meta)
 
     def after_shortening(self, edits: Sequence[Shortening]) -> PlanInput:
-        """The case as it reads when these parts are shortened for good."""
+        """The same input with these edits made, as part of ``always``."""
         tokens = list(self.tokens)
         for item in edits:
             tokens[item.edit.record] -= item.saved_tokens
@@ -70,7 +67,10 @@ class PlanInput:
         return replace(self, messages=messages, tokens=tokens, always=tuple(self._merged(edits)))
 
     def unchanged(self, reason: str, missed_target: int = 0) -> Plan:
-        """The plan that changes nothing but what the rules always shorten."""
+        """The plan that makes no changes other than the edits in ``always``.
+
+        ``missed_target``: the target to report as missed; 0: that of the decision.
+        """
         is_due = self.decision.compacts or self.decision.way is Way.TARGET
         target = missed_target or (self.decision.target_tokens if is_due else 0)
         if self.always:
@@ -80,7 +80,7 @@ class PlanInput:
         return replace(plan, over_target=f"{over_tokens:,} tokens over: {reason}") if plan.over_target else plan
 
     def shortened(self, edits: Sequence[Shortening], target: int, reason: str) -> Plan:
-        """The plan that keeps every record but orphans, which no output may hold."""
+        """The plan with these edits that keeps every record except orphans, which no output may hold."""
         marks = [KEEP] * len(self.messages)
         for i in self.grouping.orphaned():
             marks[i] = (Action.PRUNE, plans.ORPHAN)
@@ -96,9 +96,10 @@ class PlanInput:
         summary: Layout | None = None,
         notes: tuple[str, ...] = (),
     ) -> Plan:
-        """The plan that these marks and edits make. ``target`` 0: no target has to be held.
+        """The plan that these marks and edits make. ``target`` 0: there is no target to meet.
 
-        With ``summary``, it stands before the first record after that cut's head that stays.
+        ``summary``: the cut whose middle a summary replaces. The summary stands before the first kept record after its
+        head.
         """
         every = [item for item in self._merged(edits) if marks[item.edit.record] == KEEP]
         rules = {item.edit.record: item.rule for item in reversed(every)}
@@ -127,12 +128,12 @@ class PlanInput:
         )
 
     def _merged(self, edits: Iterable[Shortening]) -> list[Shortening]:
-        """These edits, and what the rules always shorten of other parts; by record and part."""
+        """These edits and those in ``always`` of other parts, ordered by record and part."""
         found = {(item.edit.record, item.edit.part): item for item in (*self.always, *edits)}
         return [found[place] for place in sorted(found)]
 
     def _over_target(self, kept: int, budget: int, target: int) -> str:
-        """Why the target is missed; empty if it is held."""
+        """Why the target is missed; empty if it is met."""
         over = kept + budget - target
         if over <= 0:
             return ""
@@ -148,24 +149,25 @@ class PlanInput:
         return f"{over:,} tokens over: the newest exchange cannot be made any shorter"
 
 
-# What a notice takes at most that joins both ends of a session whose records link to each other (see `Dialect`).
+# The most that the notice takes that joins both ends of a session whose records link to each other (see `Dialect`).
 NOTICE_TOKENS = 200
 _CUT = "\n[… {omitted} characters left out]"
-# A message of which less than this would be left goes.
+# A message that would be cut to less than this is left out.
 _LEAST_CHARS = 40
 
+# Records that stay or go together.
 Unit = tuple[int, ...]
 
 
 def by_fit(case: PlanInput) -> Plan:
-    """The plan by `Strategy.FIT`: back from the newest, see `Fit` for what becomes of what does not fit.
+    """The plan by `Strategy.FIT`: the newest messages stay that fit; `Fit` decides about those that do not.
 
-    A call and its results stay or go as one. System messages always stay and are charged first, and so are calls in
-    flight. The newest exchange stays in any case, cut as short as it can be.
+    A call and its results stay or go together. System messages and calls in flight always stay, and take their tokens
+    first. The newest exchange stays in any case, shortened as far as possible.
     """
     target = case.decision.target_tokens
     if not target or case.settings.target.ratio:
-        # Nothing in the result shows of what a share was taken, and a second run would take it again.
+        # The result does not show what the share was taken of, so a second run would take it again.
         return case.unchanged("no number of tokens is named that it should fit in", target)
     walk = _Walk.of(case)
     walk.back(case.settings.fit)
@@ -176,7 +178,7 @@ def by_fit(case: PlanInput) -> Plan:
 
 
 def middle_out(case: PlanInput) -> Plan:
-    """The newest, the oldest, the second newest and so on stay, until one does not fit; the middle goes."""
+    """The plan that keeps units from both ends in turn, the newest first, until one does not fit; the middle goes."""
     walk = _Walk.of(case)
     older, newer = 0, len(walk.units)
     while older < newer:
@@ -197,17 +199,17 @@ def middle_out(case: PlanInput) -> Plan:
 
 @dataclass(slots=True, kw_only=True)
 class _Walk:
-    """What stays so far. ``units`` are what can stay or go, oldest first; ``room`` the tokens that are left."""
+    """Collects what stays within a number of tokens."""
 
     case: PlanInput
-    units: list[Unit]
-    room: int
-    kept: list[Unit] = field(default_factory=list)
+    units: list[Unit]  # what can stay or go, oldest first
+    room: int  # the tokens that are left
+    kept: list[Unit] = field(default_factory=list)  # what stays so far
     edits: list[Shortening] = field(default_factory=list)
 
     @classmethod
     def of(cls, case: PlanInput) -> _Walk:
-        """Nothing yet but what stays in any case: system messages and calls in flight."""
+        """A walk that has taken what stays in any case: system messages and calls in flight."""
         running = {half.record for half in case.grouping.in_flight}
         gone = case.grouping.orphaned()
         notice_tokens = NOTICE_TOKENS if _is_linked(case) else 0
@@ -225,7 +227,7 @@ class _Walk:
         return walk
 
     def take(self, unit: Unit, edits: Sequence[Shortening] = ()) -> None:
-        """This stays, shortened so."""
+        """Let a unit stay, with these edits."""
         self.kept.append(unit)
         self.edits.extend(edits)
         self.room -= self.cost(unit) - saved_tokens(edits)
@@ -235,7 +237,7 @@ class _Walk:
         return sum(self.case.tokens[i] for i in unit)
 
     def back(self, fit: Fit) -> None:
-        """Takes the newest that fit."""
+        """Take units from the newest on, as `Fit` describes."""
         for unit in reversed(self.units):
             if self.cost(unit) <= self.room:
                 self.take(unit)
@@ -252,7 +254,10 @@ class _Walk:
                 break
 
     def led_by_user(self) -> bool:
-        """Lets the oldest go until a message of the user leads; if there is none, nothing goes."""
+        """Let the oldest units go until a message of the user is first.
+
+        Returns False if there is none: then nothing goes.
+        """
         messages = self.case.messages
         units = set(self.units)
         free = sorted(unit for unit in self.kept if unit in units)
@@ -263,30 +268,30 @@ class _Walk:
         return leads >= 0 or not free
 
     def cut(self, unit: Unit, policy: OverflowPolicy) -> tuple[Shortening, ...]:
-        """The unit shortened by this policy so that it fits; empty if it cannot be."""
+        """Edits by this policy that make the unit fit; empty if there are none."""
         excess = self.cost(unit) - self.room
         if policy is OverflowPolicy.CUT_END:
-            # What the user asked last stands at the end of the message as often as not.
+            # In the newest message the user's request is often at the end.
             is_newest = newest_request(self.case.messages) in unit
             return self._longest(
                 unit, Text, excess, _both_ends if is_newest else partial(shortened, last_chars=0, marker=_CUT)
             )
         if policy is not OverflowPolicy.CUT_MIDDLE:
             return ()
-        # To half of the room, so that the walk can go on; else to all of it.
+        # Down to half of the room, so that the walk can go on; else to all of it.
         edits = self._longest(unit, ToolResult, self.cost(unit) - self.room // 2, _both_ends)
         edits = edits or self._longest(unit, ToolResult, excess, _both_ends)
         edits = edits or shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
         return edits if saved_tokens(edits) >= excess else ()
 
     def shortest(self, unit: Unit) -> tuple[Shortening, ...]:
-        """The unit as short as it can be, though it does not fit."""
+        """Edits that make the unit as short as possible, though it still does not fit."""
         return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
 
     def _longest(
         self, unit: Unit, kind: type[Text] | type[ToolResult], excess: int, shape: Callable[[str, int], str]
     ) -> tuple[Shortening, ...]:
-        """The longest text of this kind with as many characters as save ``excess`` tokens; empty if too few do."""
+        """An edit that cuts the longest text of this kind to save ``excess`` tokens; empty if too little is left."""
         places = [(i, n, part) for i in unit for n, part in enumerate(self.case.messages[i].parts)]
         texts = [(len(part.text), i, n, part.text) for i, n, part in places if isinstance(part, kind)]
         if not texts:
@@ -311,13 +316,13 @@ def _is_user(message: Message) -> bool:
 
 
 def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
-    """What was not taken is left out, and the bookkeeping after it."""
+    """The plan that leaves out what the walk did not take, and the bookkeeping that follows it."""
     taken = {i for unit in walk.kept for i in unit}
     orphaned = case.grouping.orphaned()
     shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
     gap = None
     if _is_linked(case):
-        # The last place where messages go between others that stay: a notice is set there.
+        # Where messages between kept ones are left out, a notice is set after the last of them.
         last = max((i for i in shown if i not in taken), default=-1)
         if any(i in taken for i in shown if i < last):
             tail = next((i for i in shown if i > last), last + 1)
@@ -342,13 +347,13 @@ def _is_linked(case: PlanInput) -> bool:
 
 
 def by_rules(case: PlanInput) -> Plan:
-    """The plan by `Strategy.RULES`: rule by rule, the oldest texts first, as far as the target asks.
+    """The plan by `Strategy.RULES`: texts are shortened rule by rule, oldest first, until the target is met.
 
-    The rules spare what the settings' head and tail protect. See `Rules` for what follows where they do not do.
+    What the settings' head and tail protect is not shortened. `Rules` describes what follows if that is not enough.
     """
     target = case.decision.target_tokens
-    # Nothing in the result shows of what a share was taken, and a second run would take it again: the rules do
-    # what they can then, once.
+    # With a share as target, the rules are applied once, as far as they go: the result does not show what the share was
+    # taken of, and a second run would take it again.
     is_aimed = target > 0 and not case.settings.target.ratio
     excess = case.limits.total_tokens - target if is_aimed else case.limits.total_tokens
     cut = LayoutSearch(limits=case.limits, settings=case.settings).by_settings()
@@ -385,17 +390,17 @@ def by_rules(case: PlanInput) -> Plan:
 
 
 SUMMARY = "summary"
-# Without a target, a summary must save this much: below, it is the same conversation with less in it.
+# Without a target, a summary must save at least this much to be worth what it loses.
 LEAST_SAVING_TOKENS = 200
-# Tail and summary of a transcript that all but fills its window.
+# The factor for the sizes of tail and summary where the window is nearly full.
 EMERGENCY_RATIO = 0.5
 
 
 def by_summary(case: PlanInput) -> Plan:
-    """The plan by `Strategy.SUMMARY` (and RETRIEVAL, which differs in what is written only)."""
+    """The plan by `Strategy.SUMMARY` and by RETRIEVAL, which only differs in the text of the summary."""
     if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and is_settled(case.transcript):
         return case.unchanged("nothing was added since the last compaction, and its share was taken then")
-    # By the way that was decided; under pressure by the settings, if that is small enough.
+    # Under pressure the cut by the settings is used if it is small enough.
     answer = case.settings.acknowledgement
     answer_tokens = case.counter.count(answer) + MESSAGE_TOKENS if answer else 0
     search = LayoutSearch(
@@ -422,7 +427,7 @@ def by_summary(case: PlanInput) -> Plan:
         # What lies between head and tail is no larger than a summary: only long texts can be shortened.
         reason = "what could be summarised is no larger than a summary"
         if case.settings.target.ratio:
-            # Without a summary there is no marker, and the next run would take the share again.
+            # Without a summary there is no marker, so that the next run would take the share again.
             return case.unchanged(f"{reason}, and a share shortens no text: name a size in tokens", target)
         stay = [i for i in range(case.limits.system_end, case.limits.end) if not case.messages[i].summary]
         visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
@@ -435,10 +440,10 @@ def by_summary(case: PlanInput) -> Plan:
 
 
 def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
-    """The rules applied to the middle, oldest first, as far as the target asks; empty if they do not reach it.
+    """Edits that meet the target by applying the rules to the middle, oldest first; empty if that is not enough.
 
-    Not for a share as target, which only a summary's marker lets a second run resolve as the first did, nor
-    where there are orphans, which only a summary can replace.
+    Also empty with a share as target, as a second run needs a summary's marker to arrive at the same target, and where
+    there are orphans, which only a summary can replace.
     """
     has_orphans = case.grouping.orphan_calls or case.grouping.orphan_results
     if case.settings.target.ratio or has_orphans or not case.settings.prune:
@@ -458,7 +463,7 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
 
 
 def _with_summary(case: PlanInput, cut: Layout) -> Plan:
-    """The middle and everything that never stays is covered; what stays is shortened where it is too large."""
+    """The plan whose summary covers the middle and what never stays; what stays is shortened if it is too large."""
     notes: tuple[str, ...] = ()
     if case.is_emergency:
         notes = ("the window is all but full: tail and summary are half as large as set",)

@@ -1,8 +1,8 @@
 """Tokens: how large a text is for a model, exact where the vocabulary is known, and always offline.
 
-Where a vocabulary is not on this machine the next best one is used, at last an estimate; `Counter.method` names
-which. With the extra ``[fast]``, another implementation counts in tiktoken's place, proven equal: by probes on first
-use, here; by every text of the tests' transcripts, in the tests.
+Where a vocabulary is not on this machine the next best one is used, or at last an estimate; `Counter.method` names
+which. With the extra ``[fast]``, another implementation counts in tiktoken's place. That it counts the same is checked
+here by probes when it is first used, and in the tests by every text of their transcripts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     import tiktoken
 
 
-# What the faster counter is known to count otherwise is left to tiktoken: halves of surrogate pairs, and the code
-# points that are new in Unicode 17, whose tables toktok has and tiktoken has not.
+# Texts with these characters are left to tiktoken, as the faster counter counts them differently: halves of surrogate
+# pairs, and the code points that are new in Unicode 17, which toktok has in its tables and tiktoken has not.
 _NOT_COVERED = pattern(
     "[\ud800-\udfff\u088f\u0c5c\u0cdc\u1acf-\u1add\u1ae0-\u1aeb\ua7ce-\ua7cf\ua7d2\ua7d4\ua7f1"
     "\U00010940-\U00010959\U00010ec5-\U00010ec7\U00010efa-\U00010efb\U00011b60-\U00011b67\U00011db0-\U00011ddb"
     "\U00011de0-\U00011de9\U00016ea0-\U00016ed3\U00016ff2-\U00016ff6\U000187f8-\U000187ff\U00018d09-\U00018d1e"
     "\U00018d80-\U00018df2\U0001e6c0-\U0001e6ff\U0002b73a-\U0002b73f\U0002cea2-\U0002cead\U000323b0-\U00033479]"
 )
-# Letters, signs and emoji of most texts; none of them is above. A search for those above takes twenty times as long.
+# The letters, signs and emoji of most texts, none of them among those above. To match these is twenty times as fast as
+# to search for those.
 _COVERED = pattern("[\0-\u088e\u2000-\ua7cd\uac00-\ud7a3\U0001f300-\U0001faff]*")
-# Texts with tiktoken's counts of them by these vocabularies: every branch of the patterns, and what is odd.
+# Texts with tiktoken's counts by these vocabularies. They cover every branch of the patterns, and oddities.
 PROBED = ("o200k_base", "cl100k_base")
 PROBES = (
     ("", 0, 0),
@@ -60,27 +61,28 @@ PROBES = (
     ("aGVsbG8gd29ybGQhIQ==" * 8, 104, 104),
     ("\u01c5 \u01c8 \u00aa \u00ba \u2177 \u00b2 \u00bd \U0001d49c\U0001d539", 22, 22),
 )
-# Up to here the table is as fast as a vocabulary with its loading, be it tiktoken's (0.2 s) or the faster one (0.3 s).
+# From this much text on, a vocabulary is faster than the table, loading included: 0.2 s for tiktoken's, 0.3 s for the
+# faster counter's.
 PAYS_FROM_BYTES = 5_000_000
-# Of an input at most so much is counted: all of it once, and what a summary is made from again.
+# How much is counted of an input at most: all of it once, and what a summary is made from again.
 _COUNTED_RATIO = 2
 
 
 class Amount:
-    """How much text this process has to count. ``is_run``: for the command, which may keep files in a cache."""
+    """How much text this process counts."""
 
     def __init__(self) -> None:
-        self.is_run = False
-        self._bytes = 0
-        self._expected_bytes = 0
+        self.is_run = False  # whether this is a run of the command, which may write files to the cache
+        self._bytes = 0  # counted so far
+        self._expected_bytes = 0  # of the largest input
 
     def expect(self, size_bytes: int) -> None:
-        """A run of the command is going to read an input of this size."""
+        """Note that a run of the command is going to read an input of this size."""
         self.is_run = True
         self._expected_bytes = max(self._expected_bytes, _COUNTED_RATIO * size_bytes)
 
     def add(self, size_bytes: int) -> int:
-        """This much more is about to be counted. How much it is by now, or will be."""
+        """Note that this much more is about to be counted; returns the total, or what is expected if that is more."""
         self._bytes += size_bytes
         return max(self._bytes, self._expected_bytes)
 
@@ -90,7 +92,7 @@ AMOUNT = Amount()
 
 @models.loaded_once
 def fast_count(vocabulary: str) -> Callable[[str], int] | None:
-    """Counts the tokens of a text that `is_covered`; None where nothing faster is there, or it fails a probe."""
+    """The faster counter for texts that are `is_covered`; None if it is not installed or fails a probe."""
     try:
         count: Callable[[str], int] = importlib.import_module("toktok._toktok").Tokenizer(vocabulary, "").count
         column = 1 + PROBED.index(vocabulary)
@@ -100,17 +102,17 @@ def fast_count(vocabulary: str) -> Callable[[str], int] | None:
 
 
 def is_covered(text: str) -> bool:
-    """Whether the faster counter is known to count this text as tiktoken does."""
+    """Whether the faster counter is known to count this text the same as tiktoken."""
     return text.isascii() or _COVERED.fullmatch(text) is not None or not _NOT_COVERED.search(text)
 
 
 # Providers wrap each message in a few tokens of their own; OpenAI documents 3 to 4 for its chat models.
 MESSAGE_TOKENS = 4
-# The most that one image costs on Anthropic's models (about width * height / 750, scaled down above that).
+# The most tokens that an image takes on Anthropic's models (about width * height / 750; larger ones are scaled down).
 MEDIA_TOKENS = 1_600
 BYTES_PER_TOKEN = 4
 ESTIMATE = "estimate"
-# Estimates by characters: a quarter of them, and that times 4/3.
+# Estimates by characters, and how many of them make a token.
 CHARS = {"chars/4": 4, "chars/3": 3}
 # Longer texts are counted in pieces: the time of tiktoken's pattern is not linear in runs of white
 # space, and it gives up on about a million of them.
@@ -118,9 +120,9 @@ PIECE_CHARS = 50_000
 CACHED_CHARS = 32_000
 CACHED_TEXTS = 4_096
 _SHOWN = (Text, Thinking, ToolResult)
-# Made once: `json.dumps` makes an encoder a call.
+# Made once, as `json.dumps` makes an encoder for each call.
 _WRITTEN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-# Values that the faster encoder writes in the same way; floats are not.
+# The types that the faster encoder writes in the same way; it writes floats differently.
 _WRITTEN_ALIKE = frozenset((str, int, bool, NoneType))
 _BORDER = re.compile(r"\n(?=[A-Za-z0-9])")
 
@@ -141,10 +143,11 @@ class Counter(Protocol):
 class TiktokenCounter:
     """Counts with one of tiktoken's vocabularies, loaded when the first text is counted.
 
-    ``model`` is only named in ``method``, with whether the count is exact for it. A text of more than 50,000
-    characters is counted in pieces, cut in front of a line that starts with a letter or digit, which keeps
-    the count exact; only a run without such a line is cut at 50,000 characters (at most 2 tokens off a cut).
-    The counts are the same whether or not something faster is installed, which is used where there is much to count.
+    ``model`` is only named in ``method``, with whether the count is exact for it.
+
+    A text of more than 50,000 characters is counted in pieces, cut before a line that starts with a letter or digit,
+    which keeps the count exact; only a run without such a line is cut at 50,000 characters (at most 2 tokens off for
+    each cut). Where there is much to count, the faster counter is used if it is installed; the counts are the same.
     """
 
     def __init__(self, encoding: str = "", *, model: str = "") -> None:
@@ -157,7 +160,7 @@ class TiktokenCounter:
 
     @property
     def name(self) -> str:
-        """The vocabulary in use, or ``estimate``. Found without loading it."""
+        """The vocabulary in use, or ``estimate``. It is not loaded for this."""
         if not self._name:
             names = dict.fromkeys((self._wanted, "o200k_base", "cl100k_base"))
             self._name = next((name for name in names if vocabulary_folder(name)), ESTIMATE)
@@ -165,7 +168,7 @@ class TiktokenCounter:
 
     @property
     def method(self) -> str:
-        """``tiktoken o200k_base (exact for gpt-4o)``."""
+        """How it counts, such as ``tiktoken o200k_base (exact for gpt-4o)``."""
         if self.name == ESTIMATE:
             return f"estimate (UTF-8 bytes / {BYTES_PER_TOKEN}; no vocabulary on this machine)"
         if not self._model:
@@ -189,12 +192,12 @@ class TiktokenCounter:
         if self._exact is None:
             self._exact = estimate_tokens if self.name == ESTIMATE else self._at_first
         if not text.isascii():
-            # Whoever asks Python for the UTF-8 of a text leaves it within the text, for as long as that lives.
+            # A copy is counted: CPython caches the UTF-8 of a text in the text, for as long as that lives.
             text = text.encode(errors="surrogatepass").decode(errors="surrogatepass")
         return self._exact(text)
 
     def _at_first(self, text: str) -> int:
-        """By the table, until there is enough to count that a vocabulary is worth its loading."""
+        """Tokens by the table, until there is so much to count that loading a vocabulary pays."""
         if AMOUNT.add(len(text)) >= PAYS_FROM_BYTES:
             fast, self._exact = fast_count(self.name), self._by_tiktoken
             if fast:
@@ -213,14 +216,17 @@ class TiktokenCounter:
         try:
             return len(self._encoding.encode_ordinary(text))
         except BaseException as error:
-            # The panic of a Rust extension is not an Exception; everything else is not ours to handle.
+            # The panic of a Rust extension is not an Exception; nothing else is handled here.
             if type(error).__name__ != "PanicException":
                 raise
             return estimate_tokens(text)
 
 
 class EstimateCounter:
-    """UTF-8 bytes / 4, rounded up, with no vocabulary; by a ``divisor`` characters / that, as some clients estimate."""
+    """Estimates without a vocabulary: UTF-8 bytes / 4, rounded up; with a ``divisor``, characters / that.
+
+    Some clients estimate by characters.
+    """
 
     def __init__(self, divisor: int = 0) -> None:
         self._divisor = divisor
@@ -232,13 +238,13 @@ class EstimateCounter:
 
 
 class OnceCounter:
-    """Counts no text and no message twice as long as it lives: for the messages of one transcript."""
+    """Counts each text and message only once and remembers it: for the messages of one transcript."""
 
     def __init__(self, counter: Counter) -> None:
         self.method = counter.method
         self._counter = counter
         self._known: dict[str, int] = {}
-        # By identity: to compare two messages takes longer than to count one. They are held, so that none is another.
+        # By identity, as comparing messages takes longer than counting one. They are held so that no id is used again.
         self._messages: dict[int, tuple[Message, int]] = {}
 
     def count(self, text: str) -> int:
@@ -257,7 +263,7 @@ class OnceCounter:
 
 
 def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
-    """The counter of this name; of the model for ``auto``. Raises `UsageError` for a name that none has."""
+    """The counter of this name; for ``auto``, that of the model. Raises `UsageError` for an unknown name."""
     if tokenizer == ESTIMATE:
         return EstimateCounter()
     if tokenizer in CHARS:
@@ -271,7 +277,7 @@ def counter_for(tokenizer: str = "auto", model: str = "") -> Counter:
 
 
 def load_vocabulary(tokenizer: str, size_bytes: int) -> None:
-    """Load what counts this much text, once, before processes part that each need it."""
+    """Load what is needed to count this much text, before worker processes are forked that all need it."""
     AMOUNT.expect(size_bytes)
     counter_for(tokenizer).count("a")
 
@@ -294,14 +300,14 @@ def estimate_tokens(text: str) -> int:
 
 
 def bound_message(message: Message) -> int:
-    """The most tokens `count_message` can give, from lengths alone."""
+    """An upper bound of `count_message`, from lengths alone."""
     if message.is_meta or message.superseded:
         return 0
     return MESSAGE_TOKENS + media_tokens(message) + sum(map(_utf8_bytes, shown_texts(message)))
 
 
 def count_message(counter: Counter, message: Message) -> int:
-    """Tokens a model is shown of a message: its parts and 4. Bookkeeping and superseded records have 0."""
+    """Tokens of a message as a model is shown it: those of its parts and 4. Bookkeeping and superseded records: 0."""
     return counter.message(message) if isinstance(counter, OnceCounter) else _counted(counter, message)
 
 
@@ -317,7 +323,7 @@ def count_messages(counter: Counter, messages: Sequence[Message]) -> tuple[int, 
 
 
 def media_tokens(message: Message) -> int:
-    """Tokens of images and files: 1,600 each, or their size in bytes if that is less."""
+    """Tokens of images and files: 1,600 each, or their size in bytes if that is known and less."""
     total = 0
     for part in message.parts:
         if isinstance(part, Media):
@@ -328,7 +334,7 @@ def media_tokens(message: Message) -> int:
 
 
 def shown_texts(message: Message) -> Iterator[str]:
-    """Everything of a message that a model reads as text."""
+    """Everything in a message that a model reads as text."""
     for part in message.parts:
         if isinstance(part, _SHOWN):
             yield part.text
@@ -348,10 +354,10 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A long text in pieces of at most 50,000 characters, cut where it does not change the count if possible."""
+    """A text in pieces of at most 50,000 characters, cut, if possible, where that does not change the count."""
     start = 0
     while len(text) - start > PIECE_CHARS:
-        # Half a piece is enough to look for a border in, and keeps the pieces large.
+        # A border is looked for in the second half of a piece only, which keeps the pieces large.
         border = text.rfind("\n", start + PIECE_CHARS // 2, start + PIECE_CHARS)
         while border > 0 and not _BORDER.match(text, border):
             border = text.rfind("\n", start + PIECE_CHARS // 2, border)

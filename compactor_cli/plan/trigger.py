@@ -1,16 +1,17 @@
 """Trigger: whether a transcript is compacted, and how small it has to become.
 
-Three ways, the first that is set:
+Three ways, of which the first that applies decides:
 
-- TARGET: a target is named. Compacted if the transcript is larger.
-- PRESSURE: a window or a threshold is named. Compacted from ``compact_ratio`` of the window on, or as soon as
-  ``tokens + reserve >= window``, or ``tokens > threshold``, whichever comes first; to at most ``target_ratio`` of the
-  size that starts it, so that there is room to work. From ``emergency_ratio`` on tail and summary are half as large.
-- NATURAL: nothing is named, or the transcript itself asks, by a call of the trigger's tool in its newest turn.
-  Compacted to what head, tail and summary take, if that saves enough.
+- TARGET: a target is named. A larger transcript is compacted.
+- PRESSURE: a window or a threshold is named. A transcript is compacted from ``compact_ratio`` of the window on, or as
+  soon as ``tokens + reserve >= window``, or ``tokens > threshold``, whichever comes first; to at most ``target_ratio``
+  of the size that starts it, so that there is room to work. From ``emergency_ratio`` on tail and summary are half as
+  large.
+- NATURAL: nothing is named, or the transcript itself asks, by a call of the trigger's tool in its newest turn. It is
+  compacted to what head, tail and summary take, if that saves enough.
 
-With ``at_phase`` all of them but pressure and the tool's call wait for the end of a phase of the task, which in turn
-starts a compaction that no pressure starts yet.
+With ``at_phase`` everything but pressure and the tool's call waits for the end of a phase of the task. The end of a
+phase also starts a compaction by itself, before any pressure does.
 
 The window of the model that the transcript itself names only serves to report the tier.
 """
@@ -33,7 +34,7 @@ from compactor_cli.plan.models import required_window_tokens, window_tokens
 
 
 class Way(StrEnum):
-    """What decided, see the module."""
+    """Which rule decided; see the module."""
 
     TARGET = "target"
     PRESSURE = "pressure"
@@ -42,29 +43,30 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerDecision:
-    """Whether to compact. ``target_tokens`` 0: as large as head, tail and summary by the settings are."""
+    """Whether to compact, and to what size."""
 
     way: Way
     compacts: bool
-    reason: str
-    target_tokens: int = 0
+    reason: str  # for people
+    target_tokens: int = 0  # 0: as large as head, tail and summary are by the settings
     tier: Tier = Tier.NONE
-    window_tokens: int = 0
+    window_tokens: int = 0  # without what is left to the answer; 0: not known
 
 
 def decide(
     settings: Settings, *, tokens: int, base_tokens: int, model: str, is_asked_for: bool = False, phase: str = ""
 ) -> TriggerDecision:
-    """The decision about a transcript of ``tokens``; ``base_tokens`` is what a share as target is a share of.
+    """The decision about a transcript of ``tokens``; a target given as a share is one of ``base_tokens``.
 
-    ``is_asked_for``: the transcript itself asks. ``phase``: why a phase of its task has just ended. Raises `UsageError`
-    if the window of the model that the settings name is not known, and where a window that decides has no room left.
+    ``is_asked_for``: whether the transcript itself asks. ``phase``: why a phase of its task has just ended; empty if
+    none has. Raises `UsageError` if the window of the model that the settings name is not known, or if a window that
+    decides leaves no room after answer and reserve.
     """
     trigger, target = settings.trigger, settings.target.of(base_tokens)
     whole_window = named_window_tokens(trigger)
     named_window = usable_tokens(trigger, whole_window)
     window = named_window or usable_tokens(trigger, window_tokens(model))
-    # The size at which the window or the threshold starts a compaction by itself.
+    # The size at which the window or the threshold starts a compaction; 0: neither is named.
     start = starting_tokens(trigger, named_window) if named_window or trigger.threshold_tokens else 0
     is_pressed = 0 < start <= tokens
     way, compacts, limit = Way.NATURAL, False, 0
@@ -88,7 +90,7 @@ def decide(
     else:
         compacts, reason = True, f"{tokens:,} tokens, more than head, tail and summary need"
     if 0 < whole_window <= trigger.output_tokens:
-        window = 0  # the answer takes all of it: nothing is left that could fill
+        window = 0  # the answer takes all of it: there is no tier to report
     tier = tier_of(trigger, tokens, window)
     return TriggerDecision(
         way=way, compacts=compacts, reason=reason, target_tokens=limit, tier=tier, window_tokens=window
@@ -96,7 +98,7 @@ def decide(
 
 
 def left_alone_tokens(settings: Settings, model: str) -> int:
-    """A transcript of up to this many tokens is not compacted and has no tier; 0 where only its exact size decides."""
+    """The size up to which no transcript is compacted or has a tier; 0 if every transcript has to be counted."""
     trigger, target = settings.trigger, settings.target
     named_window = usable_tokens(trigger, named_window_tokens(trigger))
     if not target.tokens and (target.ratio or trigger.start is not Start.AUTO or trigger.at_phase):
@@ -107,7 +109,7 @@ def left_alone_tokens(settings: Settings, model: str) -> int:
     elif named_window or trigger.threshold_tokens:
         start = starting_tokens(trigger, named_window)
     else:
-        # Nothing but the settings' sizes starts a compaction: what is no larger than the tail is all tail.
+        # Only the settings' sizes decide: a transcript that is no larger than the tail is all tail.
         keep = settings.keep
         is_by_size = not (keep.tail_messages or keep.tail_turns or keep.tail_ratio) and keep.by in UNBROKEN
         start = (keep.tail_tokens if is_by_size and settings.strategy is Strategy.SUMMARY else 0) + 1
@@ -124,7 +126,7 @@ def named_window_tokens(trigger: Trigger) -> int:
 
 
 def usable_tokens(trigger: Trigger, window: int) -> int:
-    """What of a window is not left to the answer; 0 without a window."""
+    """The part of a window that is not reserved for the answer; 0 without a window."""
     return max(window - trigger.output_tokens, 1) if window else 0
 
 
@@ -136,7 +138,7 @@ def _check_room(trigger: Trigger, window: int) -> None:
 
 
 def starting_tokens(trigger: Trigger, window: int) -> int:
-    """The smallest size that is compacted, of those that the ratio, the reserve and the threshold name; at least 1."""
+    """The smallest size that is compacted: the first that ratio, reserve or threshold sets; at least 1."""
     starts = [trigger.threshold_tokens + 1] if trigger.threshold_tokens else []
     if window:
         starts += [-int(-trigger.compact_ratio * window // 1), window - trigger.reserve_tokens]
@@ -156,16 +158,16 @@ def tier_of(trigger: Trigger, tokens: int, window: int) -> Tier:
 
 
 def previous_marker(transcript: Transcript) -> Marker | None:
-    """The marker of the newest summary written by compact that is still in force."""
+    """The marker of the newest summary by compact that is not superseded; None if there is none."""
     summaries = (message for message in reversed(transcript.messages) if message.summary and not message.superseded)
     return next((found for message in summaries if (found := find_marker(message.text))), None)
 
 
 def end_hash(transcript: Transcript) -> str:
-    """16 hex digits for the last record that is no bookkeeping and no summary; empty if there is none.
+    """16 hex digits for the last record that is neither bookkeeping nor a summary; empty if there is none.
 
-    The SHA-256 of its bytes; of its text alone where it is an answer right after a summary: an acknowledgement's ids
-    are made from the summary's text, in which this hash stands.
+    They are from the SHA-256 of its bytes. For an answer right after a summary it is that of the text alone: the ids of
+    an acknowledgement are made from the summary's text, which holds this very hash.
     """
     last = next(_conversation_backwards(transcript), None)
     return "" if last is None else _hash(transcript, last)
@@ -178,12 +180,12 @@ def is_settled(transcript: Transcript) -> bool:
 
 
 def base_tokens(transcript: Transcript, tokens: Sequence[int]) -> int:
-    """The size that a share as target is a share of: the transcript with everything that its summaries cover.
+    """The size of which a target may be a share: the transcript with everything that its summaries cover.
 
-    ``tokens``: of each record. Where the archived original is known (``original_tokens``), what follows the
-    record that the marker calls the end comes on top of it; where that record is not found, the larger of the two
-    sizes is taken. Without the original, it is what is counted now: the marker's own number is only a text. Linear
-    in the records after the end.
+    ``tokens``: of each record. Where the size of the archived original is known (``original_tokens``), the records
+    after the end that the marker names are added to it; if that record is not found, the larger of original and
+    transcript is taken. Without the original, it is the size of the transcript as it is: the marker's own number is
+    only text, which anybody may write. Linear in the records after the end.
     """
     marker = previous_marker(transcript) if transcript.original_tokens else None
     if marker is None:
@@ -215,7 +217,7 @@ def _hash(transcript: Transcript, index: int) -> str:
 
 
 def asked_focus(messages: Sequence[Message], tool: str) -> str | None:
-    """The ``focus`` of the last call of this tool in the newest turn (empty if it names none); None: no such call."""
+    """The ``focus`` of the last call of this tool in the newest turn (empty if it has none); None without a call."""
     for message in reversed(messages) if tool else ():
         for call in reversed(message.calls):
             if call.name == tool and not message.superseded:
@@ -226,18 +228,18 @@ def asked_focus(messages: Sequence[Message], tool: str) -> str | None:
     return None
 
 
-# Fewer words than these ("yes", "go on please") answer or drive on; a Chinese character counts as half a word.
+# Fewer words are an answer or an encouragement ("yes", "go on please"); a Chinese character counts as half a word.
 _LEAST_REQUEST_WORDS = 4
 _HAN = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _ASKS = ("?", "？")
 
 
 def ended_phase(messages: Sequence[Message]) -> str:
-    """Why this is the end of a phase, in words for people; empty where the work goes on.
+    """Why a phase has just ended, in words for people; empty where the work goes on.
 
-    A phase ends when every step of the to-do list is done; when a list that was done is replaced by the next one; and
-    when a new request follows an answer that finished the one before. It counts until the agent works on what comes
-    next. A to-do list is that of the newest turn; a short reply, or one to a question of the agent, is no request.
+    A phase ends when every step of the to-do list is done, when a finished list is replaced by the next one, and when a
+    new request follows the answer to the one before. It has "just" ended until the agent works on what comes next. Only
+    to-do lists of the newest turn count. A short reply, or one to a question of the agent, is not a new request.
     """
     sent = [message for message in messages if not (message.is_meta or message.superseded)]
     request = newest_request(sent)
@@ -258,7 +260,10 @@ def ended_phase(messages: Sequence[Message]) -> str:
 
 
 def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
-    """Of the newest turn: the steps of its finished list, of a list that has just replaced it, and if any is open."""
+    """The to-do lists of the newest turn: steps of the finished list, steps of the one that replaced it, any open ones.
+
+    Zeros and False where that turn has no list. The finished list counts until the agent has begun with the next one.
+    """
     from compactor_cli.formats.client_signs import short_name
     from compactor_cli.group.todos import TodoReplay, is_plan_call
 

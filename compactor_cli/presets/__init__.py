@@ -13,28 +13,26 @@ from compactor_cli.model.settings import Settings, nearest, read_switch, setting
 from compactor_cli.model.value import dataclass
 
 DEFAULT = "default"
-# Not importlib.resources: importing that takes longer than reading a preset.
+# Not by importlib.resources, as importing that takes longer than reading a preset.
 _FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A named set of settings. ``about`` is one line for lists; ``toml`` the text of its file.
-
-    ``environment``: variables of the system's own that change a setting, for whoever reads the environment.
-    """
+    """A named set of settings."""
 
     name: str
-    about: str
+    about: str  # one line, for lists of presets
     settings: Settings
-    toml: str
+    toml: str  # the text of its file
+    # Variables by which the system itself changes a setting: each with the setting (``set``) and its value (``to``).
     environment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def with_environment(self, environ: Mapping[str, str]) -> Settings:
         """The settings with what these variables change. Raises UsageError for a value that cannot be read.
 
-        A variable without ``to`` is the value itself; ``to`` is set where the variable is on, unless it holds
-        ``{value}``, for which the variable's value is put in.
+        A rule without ``to`` sets the variable's value. One whose ``to`` holds ``{value}`` sets ``to`` with the value
+        put in there; any other sets ``to`` if the variable is on.
         """
         settings = self.settings
         for variable, rule in self.environment.items():
@@ -54,9 +52,9 @@ def preset_names() -> tuple[str, ...]:
 
 
 def load_preset(name: str) -> Preset:
-    """The preset of that name; a name with a slash or ending in ``.toml`` is a file.
+    """The preset of this name; a name that has a slash or ends in ``.toml`` is the path of a file.
 
-    Raises UsageError if there is none, or if the file holds what no setting can be.
+    Raises UsageError if there is none, or if the file has a setting or value that is not allowed.
     """
     where, names = f"preset {name}", preset_names()
     try:
@@ -72,7 +70,7 @@ def load_preset(name: str) -> Preset:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         what = f"the preset cannot be read ({reason})"
         raise UsageError(what, next_step="check the path after --preset", place=name) from error
-    # Another preset can only start from one that comes with the package.
+    # The base of a preset must be one that comes with the package.
     if "base" in table and table["base"] not in names:
         raise UsageError(f"no preset is called {table['base']}", next_step=f"one of {', '.join(names)}", place=where)
     base = load_preset(table.pop("base")) if "base" in table else None
@@ -83,5 +81,5 @@ def load_preset(name: str) -> Preset:
 
 
 def is_preset_file(name: str) -> bool:
-    """Whether the name of a preset is that of a file."""
+    """Whether the name of a preset is the path of a file."""
     return "/" in name or name.endswith(".toml")

@@ -25,18 +25,20 @@ from compactor_cli.read.streams import Stream, blanks_end, too_long
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _BLANKS = b" \t\r\n"
 _OPENINGS = b"{["
-# What a program that exports a session says of it, where its output and its messages went into one file.
+# `Exporting session: ses_4f2a`: a message of the program that exported the session, if its output and its messages went
+# to one file.
 _ANNOUNCEMENT = re.compile(rb"Exporting session: \S+\s*")
 _PARQUET_MARK = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Byte offsets in a JSON array: after ``[``, (start, stop) of each element, and of ``]``. See `element_spans`.
 Spans = tuple[int, tuple[tuple[int, int], ...], int]
 
 
 def parse(raw: bytes) -> Any:
-    """The value of some JSON, for reading only.
+    """Parse JSON into a value that is for reading only: not every input can be restored from it.
 
-    Strings can be encoded as UTF-8: a lone surrogate, and any byte that is not UTF-8, is U+FFFD. Integers
-    beyond 64 bits may be floats. Raises `ValueError` for what is not JSON, or nested deeper than Python goes.
+    All strings can be encoded as UTF-8: lone surrogates and bytes that are not UTF-8 become U+FFFD. Integers
+    beyond 64 bits may become floats. Raises `ValueError` for invalid JSON, and for JSON nested too deeply for Python.
     """
     try:
         return orjson.loads(raw)
@@ -67,7 +69,7 @@ def encoded(value: Any, place: str | None = None) -> bytes:
 
 
 def utf8(text: str) -> bytes:
-    """A text as UTF-8, with the bytes that Python read as surrogates. Raises `InputError` for other surrogates."""
+    """A text as UTF-8; surrogates made by `from_utf8` become their bytes. Raises `InputError` for other surrogates."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
@@ -76,12 +78,12 @@ def utf8(text: str) -> bytes:
 
 
 def from_utf8(data: bytes) -> str:
-    """UTF-8 as a text; `utf8` undoes it, also where the bytes are not all UTF-8."""
+    """UTF-8 as a text. Bytes that are not UTF-8 become surrogates, which `utf8` turns back into the bytes."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def parse_record(raw: bytes) -> Any:
-    """The value of a record: of a line, of an element of an array, or of a member of an object (``"key": value``)."""
+    """Parse a record: a line, an element of an array, or a member of an object (``"key": value``, parsed to value)."""
     try:
         return parse(raw)
     except ValueError:
@@ -98,12 +100,15 @@ def _integer(digits: str) -> int | float:
 
 
 def as_text(raw: bytes) -> str:
-    """The text that `value_end` scans; its offsets are those of the bytes."""
+    """The bytes as a text for `value_end`; offsets in the text are offsets in the bytes."""
     return raw.decode("latin-1")
 
 
 def value_end(text: str, start: int) -> int:
-    """The offset after the value that begins at ``start`` in an `as_text`. Raises `ValueError` if none does."""
+    """The offset after the JSON value that begins at ``start`` in a text made by `as_text`.
+
+    Raises `ValueError` if no JSON value begins there, or one that is nested too deeply for Python.
+    """
     try:
         return _DECODER.raw_decode(text, start)[1]
     except RecursionError:
@@ -111,9 +116,9 @@ def value_end(text: str, start: int) -> int:
 
 
 def object_spans(raw: bytes) -> tuple[tuple[int, int], ...]:
-    """(start, stop) of the objects and arrays that stand one after another from the first byte on.
+    """(start, stop) of the JSON objects and arrays that follow one another from the first byte on.
 
-    Ends at the first thing that is neither: the caller compares the last stop with the length.
+    Stops before the first thing that is neither; callers compare the last stop with the length to notice that.
     """
     text = as_text(raw)
     spans: list[tuple[int, int]] = []
@@ -140,34 +145,33 @@ class _Invalid(Enum):
     INVALID = "INVALID"
 
 
-# The value of a record that is not JSON and was kept anyway: bookkeeping that nobody understands.
+# The value of a record that is not JSON and was kept anyway (`OnInvalid.KEEP`).
 INVALID: Final = _Invalid.INVALID
 
 
 class RawLine(NamedTuple):
-    """A line (``number`` from 1) without the blanks around it, and the blanks after it."""
+    """A line, split into content and ending."""
 
-    number: int
-    body: bytes
-    ending: bytes
+    number: int  # counted from 1
+    body: bytes  # without blanks around it
+    ending: bytes  # the line feed and all blanks and blank lines up to the next line's content
 
     @property
     def is_last(self) -> bool:
-        """Whether the input ends with it."""
+        """Whether no line feed follows it: it is the last line, and perhaps incomplete."""
         return b"\n" not in self.ending
 
 
 class RecordReader(Iterator[Record]):
-    """The records of one input, read as they are asked for; can be gone through once.
+    """Iterates once over the records of one input, reading as it goes.
 
     Guarantees: ``prefix`` and then ``raw + ending`` of every record are the input, byte for byte, except for
-    what `OnInvalid.DROP` leaves out. ``raw`` has no blanks around it; ``ending`` is what precedes the
-    next record: two records are on lines of their own where it holds a line feed. ``prefix``, known from
-    the start, is a byte-order mark, blanks and what announces an export before the first record (the whole of an input
-    without any).
+    what `OnInvalid.DROP` leaves out. ``raw`` has no blanks around it; ``ending`` is all up to the next
+    record, with a line feed unless both records are on one line. ``prefix`` is known from the start: a byte-order mark,
+    blanks and the announcement of an export before the first record; if there are no records, the whole input.
     ``invalid_count`` counts what was not JSON so far. Raises `InvalidLine` with `OnInvalid.FAIL`.
 
-    Whoever wants lines before they are parsed takes them, before or in place of the records, and may put them back.
+    Callers that want lines before they are parsed use `take_line`, and may return them with `put_back`.
     """
 
     def __init__(self, lines: Iterable[bytes], path: str, on_invalid: OnInvalid, max_bytes: int = 0) -> None:
@@ -175,7 +179,7 @@ class RecordReader(Iterator[Record]):
         self._max_bytes = max_bytes
         self.on_invalid = on_invalid
         self.invalid_count = 0
-        self.is_waiting: Callable[[], bool] = bool  # whether to take a line takes waiting for the writer of a pipe
+        self.is_waiting: Callable[[], bool] = bool  # whether reading the next line would block
         rest = iter(lines)
         blanks: list[bytes] = []
         self._first_number, first = 0, b""
@@ -196,15 +200,15 @@ class RecordReader(Iterator[Record]):
         return next(self._records)
 
     def take_line(self) -> RawLine | None:
-        """The next line, which then is not among the records; None at the end."""
+        """Remove and return the next line, which is then not among the records; None at the end."""
         return next(self._lines, None)
 
     def put_back(self, lines: Iterable[RawLine]) -> None:
-        """These lines come next."""
+        """Insert these lines before those that are still to be read."""
         self._lines = chain(lines, self._lines)
 
     def of_lines(self, lines: Iterable[RawLine]) -> Iterator[Record]:
-        """The records of lines that do not open a document."""
+        """The records of lines, none of which begins a JSON document that spans lines."""
         for line in lines:
             try:
                 value = orjson.loads(line.body)
@@ -222,7 +226,7 @@ class RecordReader(Iterator[Record]):
             yield from self._odd(line)
             yield from self.of_lines(self._lines)
             return
-        # It only opens a document: that is the whole input.
+        # The first line opens a document without ending it: read the rest of the input to find its end.
         rest: list[RawLine] = []
         size_bytes = len(line.body)
         for each in self._lines:
@@ -238,7 +242,7 @@ class RecordReader(Iterator[Record]):
             yield from self._odd(item)
 
     def _odd(self, line: RawLine) -> Iterator[Record]:
-        """What the fast parser refuses: odd JSON, values glued together, or no JSON."""
+        """The records of a line that the fast parser refuses: odd JSON, several values on the line, or invalid JSON."""
         try:
             value = parse(line.body)
         except ValueError:
@@ -247,7 +251,7 @@ class RecordReader(Iterator[Record]):
             yield self._record(line, value)
 
     def _glued(self, line: RawLine) -> Iterator[Record]:
-        """The objects glued together in a line and, after them, what is not JSON."""
+        """The records of a line that holds several objects and, perhaps, something that is not JSON after them."""
         pieces: list[RawLine] = []
         body, number = line.body, line.number
         start = 0
@@ -294,16 +298,17 @@ class RecordReader(Iterator[Record]):
 def read_records(
     lines: Iterable[bytes], path: str, on_invalid: OnInvalid = OnInvalid.FAIL, max_bytes: int = 0
 ) -> RecordReader:
-    """The records of lines, lazily; ``path`` is for messages. See `RecordReader`.
+    """The records of lines, read lazily; ``path`` is for messages. See `RecordReader`.
 
-    Reads ahead by one line. An input is read as a whole only if its first line opens a JSON document without
-    ending it: it may be one document that spans lines (one record), or several; of at most ``max_bytes`` (0: no limit).
+    Reads ahead by one line. The whole input is read at once only if its first line opens a JSON document without
+    ending it. The input may then be one document that spans lines (one record), or several, and must not be longer than
+    ``max_bytes`` (0: no limit).
     """
     return RecordReader(lines, path, on_invalid, max_bytes)
 
 
 def records_in(stream: Stream, on_invalid: OnInvalid = OnInvalid.FAIL, path: str = "") -> RecordReader:
-    """The records of an open input, within its limits, as `read_records`; ``path`` replaces its own in messages."""
+    """As `read_records`, of an open input within its limits; ``path``, if set, replaces the input's own in messages."""
     records = read_records(stream.lines(), path or stream.path, on_invalid, stream.limits.line_bytes)
     records.is_waiting = stream.is_waiting
     return records
@@ -339,12 +344,13 @@ def _is_json(body: bytes) -> bool:
 def element_spans(
     raw: bytes, path: tuple[str | int, ...], values: Sequence[Any] = (), *, of_object: bool = False
 ) -> Spans:
-    """The array at ``path`` in some valid JSON, as byte offsets; ``values``: what a parser made of its elements.
+    """The byte offsets of the array at ``path`` in valid JSON, and of its elements.
 
     Returns the offset after ``[``, (start, stop) of each element without blanks around it, and the offset
-    of ``]``; with ``of_object``, the members of the object there, with their keys. Of a key that an object has twice,
-    the last counts, as it does for parsers. Every byte is passed once. Raises `LookupError` if there is no array
-    (object) at ``path``, `ValueError` for invalid JSON.
+    of ``]``. With ``of_object`` it is an object, and the spans are its members with their keys. If an object on the way
+    has a key twice, the last one counts, as it does for parsers. ``values``, the parsed elements, only make it faster.
+    Every byte is passed once. Raises `LookupError` if there is no array (object) at ``path``, `ValueError` for invalid
+    JSON.
     """
     found, _ = _Scanner(raw=raw, text=as_text(raw), values=values, of_object=of_object).find(blanks_end(raw), path)
     if found is None:
@@ -360,7 +366,7 @@ class _Scanner:
     of_object: bool
 
     def find(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
-        """The array at ``path`` below the value that begins at ``start``, and the offset after that value."""
+        """The array at ``path`` in the value that begins at ``start`` (or None), and the offset after that value."""
         opening = self.text[start : start + 1]
         if not path and opening == ("{" if self.of_object else "["):
             return self._elements(start)
@@ -369,15 +375,15 @@ class _Scanner:
         return None, value_end(self.text, start)
 
     def _elements(self, start: int) -> tuple[Spans, int]:
-        """The elements of an array; of an object its members, each from its key to the end of its value."""
+        """The elements of an array, or the members of an object, each from its key to the end of its value."""
         spans: list[tuple[int, int]] = []
         closing = "}" if self.of_object else "]"
         at = self._inside(start, closing)
         known = iter(self.values)
         while self.text[at] != closing:
             value_start = self._expect(blanks_end(self.raw, value_end(self.text, at)), ":") if self.of_object else at
-            # An object that is written as orjson writes its value ends where that ends: no object's text is the
-            # beginning of another's, so what is there is this one.
+            # If the bytes here begin with the value as orjson writes it, the element ends where that text ends, since
+            # no object's text is the beginning of another object's text.
             try:
                 written = orjson.dumps(value) if isinstance(value := next(known, None), dict) else b""
             except orjson.JSONEncodeError:
@@ -385,14 +391,14 @@ class _Scanner:
             if written and self.raw.startswith(written, at):
                 stop = at + len(written)
             else:
-                # Written in another style than the fast one: so are the others.
+                # The file has another style than orjson's, so the other elements need not be compared.
                 known, stop = iter(()), value_end(self.text, value_start)
             spans.append((at, stop))
             at = self._next(stop, closing)
         return (start + 1, tuple(spans), at), at + 1
 
     def _below(self, start: int, path: tuple[str | int, ...]) -> tuple[Spans | None, int]:
-        """What `find` finds in the element or member that the first step of ``path`` names."""
+        """As `find`, for a path that is not empty: looks in the element or member that its first step names."""
         found: Spans | None = None
         step, closing = path[0], "]" if isinstance(path[0], int) else "}"
         at = self._inside(start, closing)
@@ -412,12 +418,12 @@ class _Scanner:
         return found, at + 1
 
     def _inside(self, opening: int, closing: str) -> int:
-        """The first element after ``opening``, or the closing bracket of an empty container."""
+        """The offset of the first element after ``opening``, or of the closing bracket of an empty container."""
         at = blanks_end(self.raw, opening + 1)
         return at if self.text[at : at + 1] == closing else self._value(at)
 
     def _next(self, stop: int, closing: str) -> int:
-        """The next element after one that ended at ``stop``, or the closing bracket."""
+        """The offset of the next element after one that ended at ``stop``, or of the closing bracket."""
         if closing == "]" and self.raw.startswith(b",{", stop):
             return stop + 1
         at = blanks_end(self.raw, stop)

@@ -1,4 +1,4 @@
-"""Sources: which inputs a command line names, in which order, each once; and the program's own folders of this user."""
+"""Sources: the inputs that a command line names, in order and each once; and where the program keeps its own files."""
 
 from __future__ import annotations
 
@@ -16,39 +16,33 @@ from compactor_cli.model.value import dataclass
 from compactor_cli.read.streams import STDIN
 
 DEFAULT_INCLUDE = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")
-# By these two together an archive is known, whatever it is called: its originals are no inputs.
+# A folder that has this file and folders named like `3f` is an archive, whatever its name: its files are not inputs.
 MANIFEST = "MANIFEST.jsonl"
 _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSource:
-    """One input. ``path`` is ``-`` for standard input.
+    """One input."""
 
-    ``name`` is where it goes below an output folder: the path inside the tree it was found in, else its
-    file name (its path, in a list of files). ``root`` is that tree, else the folder the file lies in.
-    ``is_candidate``: found by a name that other files have too; it is passed over if it holds no transcript.
-    """
-
-    path: str
+    path: str  # ``-`` for standard input
+    # Its path below an output folder: the path inside the tree in which it was found, else its path in the list of
+    # files that names it, else its file name.
     name: str
-    root: str
+    root: str  # the tree in which it was found, else the folder of the file; empty for standard input
+    # Found by a name that files without transcripts have too: it is passed over if it holds none.
     is_candidate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """How trees are read. Globs with ``/`` match the path inside the tree, others the last name.
+    """How trees are read. Globs with ``/`` match the path inside the tree, others the file name."""
 
-    ``candidates``: what else is taken, see `InputSource.is_candidate`. ``skip`` names folders and files that are left
-    out wherever they are met (the archive, the output folder, the report). ``hidden``: whether hidden ones are read.
-    """
-
-    include: tuple[str, ...] = DEFAULT_INCLUDE
-    candidates: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-    hidden: bool = False
+    include: tuple[str, ...] = DEFAULT_INCLUDE  # globs
+    candidates: tuple[str, ...] = ()  # globs of what is also taken, see `InputSource.is_candidate`
+    exclude: tuple[str, ...] = ()  # globs of files and folders
+    skip: tuple[str, ...] = ()  # paths that are left out wherever they are met: the archive, the output folder, …
+    hidden: bool = False  # whether hidden files and folders are read
 
 
 def find_sources(
@@ -60,14 +54,14 @@ def find_sources(
     null_separated: bool = False,
     passed_over: Callable[[str], object] = lambda path: None,
 ) -> tuple[InputSource, ...]:
-    """The inputs that operands and ``files_from`` (a list of paths; ``-`` is standard input) name.
+    """The inputs that the operands and the list of paths in ``files_from`` (``-``: standard input) name.
 
     Operands keep their order, the files of a tree are in byte order of their path. A file that is reached twice (same
-    device and inode) is given once, by its first name. What cannot be read is given anyway: it fails when it is
-    opened, and the others go on. In trees only regular files are taken, links and archives are not; ``passed_over``
-    gets the files, archives and hidden folders that the walk does not take, except for excluded ones. Raises
+    device and inode) is returned once, by its first name. Unreadable files are returned too: they fail when they are
+    opened, and the others go on. In trees only regular files are taken, not links and not archives; ``passed_over`` is
+    called with the path of each file, archive and hidden folder that is not taken, except for excluded ones. Raises
     `UsageError` for a folder without ``recursive``, for an empty operand, for an unreadable list, and if standard input
-    were needed twice.
+    would be needed twice.
     """
     if files_from == STDIN and STDIN in operands:
         raise UsageError("standard input cannot be both the list of files and an input", next_step="name a file")
@@ -81,7 +75,7 @@ def find_sources(
         listed = data.split(b"\0" if null_separated else b"\n")
     named = [(path, Path(path).name) for path in operands]
     for path in map(os.fsdecode, filter(None, listed)):
-        # As a path that cannot lead out of a folder.
+        # The name must be a path that cannot lead out of the output folder.
         parts = (part for part in PurePosixPath(path).parts if part not in ("/", "//", "..", "."))
         named.append((path, "/".join(parts)))
     found: dict[tuple[int, int] | str, InputSource] = {}
@@ -93,7 +87,7 @@ def find_sources(
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether this is a folder. What may not be looked at is none: it fails by itself, when it is opened."""
+    """Whether this is a folder. False without permission to look: it fails later, when it is opened."""
     return os.path.isdir(path)  # noqa: PTH112 -- which raises nothing
 
 
@@ -101,7 +95,7 @@ def _expand(
     path: str, name: str, recursive: bool, walk: Walk, passed_over: Callable[[str], object]
 ) -> Iterator[InputSource]:
     if not path:
-        # Of a variable that is not set; as a path it would be the folder that the run is in.
+        # Probably from a variable that is not set; as a path it would mean the working directory.
         raise UsageError("an operand is empty", next_step="check where its name comes from; . is this folder")
     if path == STDIN or not is_folder(path):
         yield InputSource(path=path, name=name, root="" if path == STDIN else str(Path(path).parent))
@@ -118,7 +112,7 @@ def _expand(
 
 
 class _Fate(Enum):
-    """What becomes of an entry of a tree."""
+    """What is done with an entry of a tree."""
 
     TAKEN = auto()
     CANDIDATE = auto()
@@ -126,7 +120,10 @@ class _Fate(Enum):
 
 
 def _entries(folder: str, prefix: str, walk: Walk, skip: Collection[tuple[int, int]]) -> Iterator[tuple[str, _Fate]]:
-    """The files below ``folder`` and what is hidden there, by names inside the tree; a folder that cannot be listed."""
+    """The entries below ``folder``, by their paths inside the tree, and what is done with each.
+
+    Yields files, archives, hidden files and folders, and folders that cannot be listed, which fail when opened.
+    """
     try:
         entries = list(os.scandir(folder))
     except OSError:
@@ -161,34 +158,34 @@ def _key(path: str) -> tuple[int, int] | None:
         status = Path(path).stat()
     except OSError:
         return None
-    # Two pipes are two inputs, whatever their numbers say.
+    # Pipes have no key: each is an input of its own, whatever its device and inode.
     return (status.st_dev, status.st_ino) if not stat.S_ISFIFO(status.st_mode) else None
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
-    """Where the user's settings are."""
+    """The folder of the user's settings."""
     return _folder(environ, "XDG_CONFIG_HOME", ".config")
 
 
 def data_folder() -> Path:
-    """Where originals are that have no archive of their own."""
+    """The folder of the originals for which no other archive was named."""
     return _folder(os.environ, "XDG_DATA_HOME", ".local/share")
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where is kept what outlives a run."""
+    """The folder of what outlives a run."""
     return _folder(environ, "XDG_STATE_HOME", ".local/state")
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where is kept what may be deleted at any time."""
+    """The folder of what may be deleted at any time."""
     return _folder(environ, "XDG_CACHE_HOME", ".cache")
 
 
 def _folder(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
-    """Below the folder that the variable names, else below the user's home."""
+    """The program's folder below the one that the variable names, else below ``fallback`` in the user's home."""
     named = Path(environ.get(variable) or "")
-    # The specification has relative paths ignored.
+    # The XDG specification requires that relative paths are ignored.
     return (named if named.is_absolute() else home_folder(environ) / fallback) / "compact"
 
 

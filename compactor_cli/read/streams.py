@@ -1,7 +1,7 @@
-"""Streams: an input opened and unpacked, within limits, watched by whoever must see every byte.
+"""Streams: inputs opened and unpacked within limits, with observers that see every byte.
 
-An observer is called with each piece of the unpacked bytes, in order, while they are read: hashing and
-archiving thus need no second pass. It must not keep the piece, whose memory is used again.
+An observer is called with each piece of the unpacked bytes, in order, while they are read, so that hashing and
+archiving need no second pass. It must not keep the piece, whose memory is used again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STDIN = "-"
 BUFFER_BYTES = 1 << 20
 
 Observer = Callable[[memoryview], object]
-# As `open` takes it: path and flags to a descriptor.
+# As the ``opener`` of `open`: path and flags to a file descriptor.
 Opener = Callable[[str, int], int]
 
 # The level at which zstd packs transcripts about five-fold at hundreds of MB/s.
@@ -42,7 +42,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE_MAGIC = b"\x2a\x4d\x18"
 
 MAGIC_BYTES = 4
-# Below this, no ratio is suspicious: a few hundred MB of the same line are packed a thousandfold.
+# Below this unpacked size the ratio is not checked: some hundred MB of one repeated line are packed a thousandfold.
 _RATIO_FROM_BYTES = 256 << 20
 # A byte-order mark between values comes from files that were joined.
 _BLANKS = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
@@ -60,12 +60,12 @@ class Compression(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """What it adds to a file name."""
+        """The suffix of file names, ``.gz`` or ``.zst``; empty for NONE."""
         return {Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}.get(self, "")
 
 
 def compression_of(head: bytes) -> Compression:
-    """The compression that the first `MAGIC_BYTES` of a file show."""
+    """The compression of a file, by its first `MAGIC_BYTES`."""
     if head.startswith(_GZIP_MAGIC):
         return Compression.GZIP
     if head.startswith(_ZSTD_MAGIC):
@@ -75,13 +75,13 @@ def compression_of(head: bytes) -> Compression:
 
 
 def compression_named(name: str) -> Compression:
-    """The compression that a file name promises: ``.gz`` or ``.zst`` at its end, in any case."""
+    """The compression of a file, by its name: ``.gz`` or ``.zst`` at the end, in upper or lower case."""
     found = (item for item in (Compression.GZIP, Compression.ZSTD) if name.lower().endswith(item.suffix))
     return next(found, Compression.NONE)
 
 
 def zstd() -> Any:
-    """The zstd module: the standard library's where it has one. Imported on first use."""
+    """The zstd module, imported on first use: the standard library's where there is one, else the backport."""
     if sys.version_info >= (3, 14):
         from compression import zstd as module
     else:
@@ -104,8 +104,9 @@ def unpacking(file: io.BufferedIOBase | io.RawIOBase, compression: Compression) 
 def packing(file: IO[bytes], compression: Compression) -> Iterator[IO[bytes]]:
     """A writer that packs into ``file``, which stays open.
 
-    The packed stream is finished when the block ends well; after an exception it is left without an end, so
-    that half a result never looks whole. The same pieces give the same packed bytes: no time, no name.
+    The packed stream is finished when the block ends normally. After an exception it is left without an end, so
+    that half a result never looks whole. The same pieces give the same packed bytes, since no time and no name are
+    stored.
     """
     if compression is Compression.NONE:
         yield file
@@ -133,12 +134,12 @@ def packing(file: IO[bytes], compression: Compression) -> Iterator[IO[bytes]]:
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """The exceptions by which the unpackers say that the packed bytes are broken or cut short."""
+    """The exceptions that unpackers raise if the packed bytes are broken or cut short."""
     return (EOFError, zlib.error, zstd().ZstdError)
 
 
 class _Valve(io.RawIOBase):
-    """Passes writes on to a file that it does not close, until it is shut."""
+    """Passes writes on to a file until it is shut, and then discards them. Never closes the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
@@ -158,20 +159,15 @@ class _Valve(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """What an input may be at most; 0: no limit.
+    """The largest input that is accepted; 0: no limit."""
 
-    ``line_bytes``: a line, or a JSON document that spans lines; it takes up to 16 times as much memory.
-    ``unpacked_bytes`` and ``unpacked_ratio`` (unpacked to packed) are of a packed input; the ratio counts from
-    256 MiB unpacked on.
-    """
-
-    line_bytes: int = 0
-    unpacked_bytes: int = 0
-    unpacked_ratio: int = 0
+    line_bytes: int = 0  # of a line, or of a JSON document that spans lines; to read it takes up to 16 times the memory
+    unpacked_bytes: int = 0  # of a packed input
+    unpacked_ratio: int = 0  # unpacked to packed bytes of a packed input; checked from 256 MiB unpacked on
 
 
 NO_LIMITS = ReadLimits()
-# Transcripts of a year are packed 5 to 50-fold and have lines of some MB: images, documents, results of tools.
+# Real transcripts are packed 5 to 50-fold and have lines of some MB (images, documents, results of tools).
 DEFAULT_LIMITS = ReadLimits(line_bytes=128 << 20, unpacked_bytes=16 << 30, unpacked_ratio=1_000)
 
 _own_limits: list[Callable[[], ReadLimits]] = [lambda: DEFAULT_LIMITS]
@@ -179,9 +175,9 @@ _own_limits: list[Callable[[], ReadLimits]] = [lambda: DEFAULT_LIMITS]
 
 @contextlib.contextmanager
 def reads_within(limits: Callable[[], ReadLimits]) -> Iterator[None]:
-    """While the block lasts, what this process opens without limits of its own is held to these.
+    """Set the limits for whatever this process opens without limits of its own while the block lasts.
 
-    They are asked for when something is opened.
+    ``limits`` is called each time something is opened.
     """
     _own_limits.append(limits)
     try:
@@ -191,7 +187,7 @@ def reads_within(limits: Callable[[], ReadLimits]) -> Iterator[None]:
 
 
 class UnpackedWatch:
-    """An observer of unpacked bytes that stops what unpacks beyond its limits. ``packed``: bytes read so far."""
+    """An observer that raises when an input unpacks beyond its limits. ``packed``: how many packed bytes were read."""
 
     def __init__(self, path: str, limits: ReadLimits, packed: Callable[[], int]) -> None:
         self._path = path
@@ -200,7 +196,7 @@ class UnpackedWatch:
         self._unpacked_bytes = 0
 
     def __call__(self, piece: memoryview) -> None:
-        """Count the next piece. Raises `Unreadable`."""
+        """Count the next piece. Raises `Unreadable` beyond the limits."""
         self._unpacked_bytes += len(piece)
         most = self._limits.unpacked_bytes
         if most and self._unpacked_bytes > most:
@@ -214,19 +210,19 @@ class UnpackedWatch:
 
 
 def larger_limit(option: str) -> str:
-    """What to do about something beyond the limit that this option sets."""
+    """Advice on something that is beyond the limit that this option sets."""
     variable = f"COMPACT_{option.replace('-', '_').upper()}"
     return f"check what it is; --set {option}=SIZE, or {variable}, takes a larger limit, 0 for none"
 
 
 def too_long(path: str, number: int, limit_bytes: int, what: str = "the line") -> Unreadable:
-    """The error for a line, or a document from this line on, beyond the limit."""
+    """The error for a line that is longer than the limit, or for a document that begins on it."""
     place = Place(path=path, line=number)
     return Unreadable(f"{what} is longer than {written(limit_bytes)}", place=place, next_step=larger_limit("max-line"))
 
 
 def written(size_bytes: int) -> str:
-    """A number of bytes for people, as options take it."""
+    """A number of bytes for people, in the form that options take where it is a whole number of K, M or G: ``128M``."""
     for shift, unit in ((30, "G"), (20, "M"), (10, "K")):
         if size_bytes >= 1 << shift and not size_bytes % (1 << shift):
             return f"{size_bytes >> shift}{unit}"
@@ -241,20 +237,20 @@ def blanks_end(raw: bytes, start: int = 0) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """From ``start`` up to ``stop``: bytes of a file of lines, or row groups of a Parquet file.
+    """A part of a file, in bytes of a file of lines, or in row groups of a Parquet file.
 
-    Where it really begins and ends, see `row_start`, depends on the file and the offset alone: whoever reads the
-    slices next to it finds the same places, and every byte is in exactly one of them.
+    In a file of lines both ends are moved to the start of a row, see `row_start`. That depends only on the file and the
+    offset, so the readers of adjacent slices find the same places, and every byte is in exactly one slice.
     """
 
-    start: int
-    stop: int
+    start: int  # first byte or row group
+    stop: int  # the one after the last
 
 
 def row_start(file: io.FileIO, offset: int) -> int:
-    """The first byte of the first row that begins on a line after ``offset``, or at it; 0 for 0.
+    """The offset of the first row that begins at or after ``offset``, at the start of a line; 0 for 0.
 
-    Blanks and blank lines between two rows belong to the first, as `RecordReader` has it.
+    Blanks and blank lines between two rows belong to the first row, as in `RecordReader`.
     """
     if offset <= 0:
         return 0
@@ -271,7 +267,7 @@ def row_start(file: io.FileIO, offset: int) -> int:
 
 
 class SlicedFile(io.FileIO):
-    """A file that begins and ends where the rows of a slice do."""
+    """A file read only from the first to the last row of a slice."""
 
     def __init__(self, path: str, part: Slice) -> None:
         with io.FileIO(path) as whole:
@@ -281,13 +277,13 @@ class SlicedFile(io.FileIO):
         self._left = stop - self.seek(start)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """At most ``size`` bytes; none at the end."""
+        """Read at most ``size`` bytes; none at the end of the slice."""
         found = super().read(self._left if size is None or size < 0 else min(size, self._left))
         self._left -= len(found)
         return found
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fills the buffer as far as one read goes; 0 at the end."""
+        """Read into the buffer, once, and return the number of bytes; 0 at the end of the slice."""
         view = memoryview(buffer)[: self._left]
         count = super().readinto(view) or 0
         self._left -= count
@@ -296,7 +292,7 @@ class SlicedFile(io.FileIO):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a file was when it was looked at. Two equal looks: nobody wrote to it in between."""
+    """The state of a file when it was looked at. If two looks are equal, nobody wrote to it in between."""
 
     device: int
     inode: int
@@ -305,7 +301,7 @@ class Look:
 
     @classmethod
     def of(cls, status: os.stat_result) -> Look:
-        """The look that a stat gives."""
+        """The look by the result of a ``stat``."""
         return cls(device=status.st_dev, inode=status.st_ino, size_bytes=status.st_size, mtime_ns=status.st_mtime_ns)
 
     def age_seconds(self) -> float:
@@ -314,7 +310,7 @@ class Look:
 
 
 class ContentHash:
-    """An observer that knows size and SHA-256 of what it has seen."""
+    """An observer that computes the size and the SHA-256 of what it has seen."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -333,12 +329,12 @@ class ContentHash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An open input. ``reader`` gives unpacked bytes; ``look`` is of the file as opened, None for a pipe."""
+    """An open input."""
 
     path: str
-    reader: io.BufferedReader
+    reader: io.BufferedReader  # of the unpacked bytes
     compression: Compression
-    look: Look | None
+    look: Look | None  # the file when it was opened; None for a pipe
     file: io.FileIO
     limits: ReadLimits
 
@@ -350,7 +346,7 @@ class Stream:
         self.file.close()
 
     def is_waiting(self) -> bool:
-        """Whether the next line is still to be written, as far as is known: of a pipe that is not packed."""
+        """Whether reading the next line would wait for the writer of a pipe. False if unknown: for packed input."""
         if self.look is not None or self.compression is not Compression.NONE:
             return False
         import select
@@ -367,7 +363,7 @@ class Stream:
             raw.is_shut = False
 
     def lines(self) -> Iterator[bytes]:
-        """The lines, each with its line feed. Raises `Unreadable`, with its number, for one beyond the limit."""
+        """The lines, each with its line feed. Raises `Unreadable`, with the line's number, for one over the limit."""
         most = self.limits.line_bytes
         if not most:
             yield from self.reader
@@ -387,11 +383,11 @@ def open_stream(
     opener: Opener | None = None,
     limits: ReadLimits | None = None,
 ) -> Stream:
-    """Open a file, or standard input for ``-``; gzip and zstd are known by their first bytes.
+    """Open a file, or standard input for ``-``; gzip and zstd are recognised by their first bytes.
 
-    ``part``: only these bytes of a file that is not packed. ``opener`` opens a file in its own way. ``limits``: by
-    default those of `reads_within`. Raises `Unreadable`, here and later from the reader: missing, a directory, no
-    permission, broken compression, or beyond the limits.
+    ``part`` restricts a file that is not packed to a slice. ``opener`` is as that of `open`. ``limits`` are by default
+    those of `reads_within`. Raises `Unreadable`, here and later from the reader, if the input is missing, a directory,
+    not permitted, broken in its compression, or beyond the limits.
     """
     limits = _own_limits[-1]() if limits is None else limits
     with contextlib.ExitStack() as closing:
@@ -422,12 +418,12 @@ def open_stream(
 
 
 def shown_name(path: str) -> str:
-    """The name of an input for people."""
+    """The name of an input in messages."""
     return "standard input" if path == STDIN else path
 
 
 def unreadable(error: BaseException, path: str) -> Unreadable:
-    """What went wrong with reading ``path``, in words, with what to do next."""
+    """The error of reading ``path`` in words, with what to do next."""
     name = shown_name(path)
     if isinstance(error, FileNotFoundError):
         return Unreadable("no such file", place=name, next_step="check the name")
@@ -448,7 +444,7 @@ def unreadable(error: BaseException, path: str) -> Unreadable:
 
 
 class _Rejoined(io.RawIOBase):
-    """The file again from its first byte, after its head was read: a pipe cannot be rewound."""
+    """A file read from its first byte again after its head was read, since a pipe cannot be rewound."""
 
     def __init__(self, head: bytes, file: io.FileIO) -> None:
         super().__init__()
@@ -472,14 +468,14 @@ class _Rejoined(io.RawIOBase):
 
 
 class _Watched(io.RawIOBase):
-    """Shows the observers every byte on its way, and speaks of errors in our words."""
+    """Passes every byte that is read to the observers, and turns errors into `Unreadable`."""
 
     def __init__(self, source: io.BufferedIOBase | io.RawIOBase, path: str, observers: Sequence[Observer]) -> None:
         super().__init__()
         self._source = source
         self._path = path
         self._observers = tuple(observers)
-        self.is_shut = False  # nothing is read, so that what was read before is seen
+        self.is_shut = False  # while True nothing is read, so that ``peek`` shows only what is already in the buffer
 
     def readable(self) -> bool:
         return True
@@ -499,7 +495,7 @@ class _Watched(io.RawIOBase):
 
 
 def look_at(path: str | Path) -> Look:
-    """What the file is now, links followed. Raises `Unreadable`."""
+    """The state of a file now, following links. Raises `Unreadable`."""
     try:
         return Look.of(Path(path).stat())
     except OSError as error:
@@ -507,7 +503,7 @@ def look_at(path: str | Path) -> Look:
 
 
 def content_sha256(path: str, part: Slice | None = None) -> str:
-    """The hash of a file, or of a part of it, unpacked."""
+    """The SHA-256 of the unpacked content of a file, or of a part of it, in hex. Raises `Unreadable`."""
     content = ContentHash()
     with open_stream(path, (content,), part) as stream:
         while stream.reader.read1(BUFFER_BYTES):

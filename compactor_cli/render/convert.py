@@ -1,6 +1,6 @@
 """Conversion: a transcript written in another dialect, as rows of columns, as a text to read, or in windows.
 
-What could not be carried to another dialect is counted by name.
+What another dialect cannot hold is counted by name.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _Place = tuple[int, int]
 
 
 def to_conversation(transcript: Transcript) -> Conversation:
-    """What the client would send, as messages that any dialect could have written.
+    """What the client would send, as messages that can be written in any dialect.
 
-    Records become messages again where a client writes one message over several records; each result stands after
-    the message that asked for it; calls get ids of their own where theirs are missing or come again. Calls and results
-    without their other half are left out, except for calls in flight.
+    Where a client spreads one message over several records, these are joined; each result stands after the message that
+    asked for it; calls get new ids where theirs are missing or repeated. Calls and results without their other half are
+    left out, except for calls in flight.
     """
     messages = list(_messages(transcript, sent(transcript)))
     system = conversations.system_of(transcript.row)
     if system and not any(message.role is Role.SYSTEM for message in messages):
         messages.insert(0, Message(role=Role.SYSTEM, parts=(Text(text=system),)))
-    # A row that a dataset holds twice is a conversation of its own each time.
+    # The seed includes the place, so that a row that a dataset holds twice becomes two conversations.
     place = transcript.records[0].place if transcript.records and transcript.row is not None else None
     where = (place.line, place.row) if place else (1, 0)
     return Conversation(
@@ -74,15 +74,15 @@ def to_conversation(transcript: Transcript) -> Conversation:
 
 
 def extra_of(row: Any) -> Mapping[str, Any]:
-    """The keys of anybody's next to the messages: names, numbers and marks, and tables of them."""
+    """The metadata that a row has next to its messages: plain values, and tables under the usual names."""
     items = row.items() if isinstance(row, dict) else ()
     plain = (str, int, float, type(None))
     return {k: v for k, v in items if k in _TABLES or (isinstance(v, plain) and k not in _OF_REQUESTS)}
 
 
-# Where data sets keep what they know about a row.
+# Where data sets keep metadata about a row.
 _TABLES = frozenset({"metadata", "info", "extra", "tags", "meta"})
-# Fields for a provider, not about the conversation; or carried by name.
+# Fields that are for a provider rather than about the conversation, or that are carried over by themselves.
 _OF_REQUESTS = frozenset(
     "model modelId system instructions tools tool_choice max_tokens max_completion_tokens temperature top_p top_k n"
     " stream stop seed store anthropic_version parallel_tool_calls schema_version session_id session_start"
@@ -91,7 +91,7 @@ _OF_REQUESTS = frozenset(
 
 
 def _ids(transcript: Transcript, shown: frozenset[int]) -> tuple[dict[_Place, str], dict[_Place, ToolResult]]:
-    """The ids that calls get, and what answers them; a call that has no id in here is left out."""
+    """The ids and the answers of calls, by (record, part); a call without an id here is left out."""
     grouping = group(transcript.messages)
     pairs = [pair for pair in grouping.pairs if pair.call.record in shown and pair.result.record in shown]
     results = {(pair.call.record, pair.call.part): pair.result for pair in pairs}
@@ -117,7 +117,7 @@ def _ids(transcript: Transcript, shown: frozenset[int]) -> tuple[dict[_Place, st
 
 @dataclass(slots=True)
 class _Step:
-    """A message that is being put together, and the results that stand after it."""
+    """A message that is being assembled, and the results that will stand after it."""
 
     message: Message
     parts: list[Part] = field(default_factory=list)
@@ -132,7 +132,7 @@ _ORDER: Mapping[type[Part], int] = {Thinking: 0, ToolCall: 2}
 
 
 def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]:
-    """The messages of these records, results after the one that asked for them."""
+    """The messages of these records, each followed by the results that it asked for."""
     ids, answers = _ids(transcript, frozenset(order))
     steps: list[_Step] = []
     is_answered = False
@@ -161,13 +161,13 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
                     step.parts.append(replace(part, id=own_id))
                     step.results += answered
                 else:
-                    # A simulated user has tools as well; no provider knows such a thing.
+                    # A simulated user may call tools, too, which no provider's API allows: the call becomes text.
                     step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
                     step.parts += (Text(text=answer.text) for answer in answered)
     for step in steps:
         if step.parts:
             role = Role.USER if step.message.role is Role.TOOL else step.message.role
-            # In the order in which all APIs have them: thinking, words and images, calls.
+            # In the order of all APIs: thinking, words and images, calls.
             parts = tuple(sorted(step.parts, key=lambda part: _ORDER.get(type(part), 1)))
             yield replace(step.message, role=role, parts=parts, group="", superseded=False)
         if step.results:
@@ -187,10 +187,10 @@ _USAGE_KEYS = frozenset({"usage", "usageMetadata", "usage_metadata", "token_coun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """A transcript in another dialect: its bytes, and how much of what they do not hold, by name."""
+    """A transcript in another dialect."""
 
     output: bytes
-    not_carried: Mapping[str, int]
+    not_carried: Mapping[str, int]  # how much of it the output does not hold, by name
 
 
 def writable() -> tuple[str, ...]:
@@ -210,13 +210,13 @@ def check_writable(name: str) -> Writing:
 def convert(transcript: Transcript, name: str) -> Conversion:
     """The transcript in the dialect of this name: whole lines, in the order in which its client sends it.
 
-    Guarantees: the output is read as that dialect, and holds no call without its result but those that the
-    transcript ends on. Deterministic. Raises UsageError for a dialect that cannot be written.
+    Guarantees: the output is recognised as that dialect, and holds no call without its result except those that the
+    transcript ends with. Deterministic. Raises UsageError for a dialect that cannot be written.
     """
     dialect = check_writable(name)
     holds = get(name).holds & ~dialect.unwritten
     conversation, dropped = fitted(to_conversation(transcript), holds, by_content=name in IMAGES_BY_CONTENT)
-    # What of the transcript is not in the conversation, counters and keys of the row that nobody knows among it.
+    # Count what the conversation lacks of the transcript, also token counters and unknown keys of the row.
     messages, grouping = transcript.messages, group(transcript.messages)
     meta = sum(message.is_meta for message in messages)
     sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
@@ -228,21 +228,21 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     dropped[NAMES[Capabilities.USAGE]] += sum(_has_usage(record.value) for record in transcript.records)
     row = transcript.row if isinstance(transcript.row, dict) else {}
     if Capabilities.METADATA in holds:
-        # Lists and objects may be the conversation itself.
+        # Lists and objects are not counted: they may be the conversation itself.
         known = {"messages", "system", "tools", "model", *extra_of(row)}
         unknown = (value for key, value in row.items() if key not in known)
         dropped[NAMES[Capabilities.METADATA]] += sum(not isinstance(value, (list, dict)) for value in unknown)
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
     if not read:
-        # Keys of the row make it look like another format: the conversation takes precedence over what is next to it.
+        # Keys of the row make it look like another format: leave them out to keep the conversation.
         dropped[NAMES[Capabilities.METADATA]] += len(conversation.extra)
         output = _lines(dialect.write(replace(conversation, extra={})))
         read = _read_as(name, output)
     if conversation.messages:
         if not read:
-            # Without any call, one dialect may look like another (one that is known by its tags of calls): that is the
-            # same conversation anyway.
+            # Without any call, a dialect that is recognised by its tags of calls looks like another: that is fine if
+            # both are read as the same conversation.
             read = _opened(output, name)
             if [item.messages for item in _opened(output)] != [item.messages for item in read]:
                 raise InvariantError(f"the output would not be read as {name}")
@@ -250,13 +250,13 @@ def convert(transcript: Transcript, name: str) -> Conversion:
         if grouping.orphan_calls or grouping.orphan_results:
             raise InvariantError("the output would hold a tool call without its result")
     elif read is None:
-        # A format that is known by its messages alone has no row without any.
+        # A format that is recognised by its messages cannot have a row without any.
         output, dropped[EMPTY] = b"", 1
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
 
 
 def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
-    """What a conversion lost, in one line; empty where it lost nothing."""
+    """What a conversion lost, in one line; empty if it lost nothing."""
     holds = get(name).holds
     unplaced = {NAMES[flag] for flag in NAMES if flag not in holds}
     cannot = [f"{what} {count:,}" for what, count in not_carried.items() if what in unplaced]
@@ -268,9 +268,9 @@ def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
 def fitted(
     conversation: Conversation, holds: Capabilities, *, by_content: bool = False
 ) -> tuple[Conversation, Counter[str]]:
-    """The conversation with what these can hold, and how much there was of everything else.
+    """The conversation reduced to what these capabilities hold, and how much of everything else there was.
 
-    ``by_content``: an image that is named by its address cannot be held.
+    ``by_content``: images are only held by their content, not by their address.
     """
     dropped: Counter[str] = Counter()
     messages = []
@@ -300,7 +300,7 @@ def fitted(
 
 
 def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter[str], by_content: bool) -> bool:
-    """Whether the part can be carried over; what cannot, of it or as a whole, is counted."""
+    """Whether the part can be carried over; what is lost of it, or all of it, is counted in ``dropped``."""
     if isinstance(part, Text) and not part.text:
         return False
     lost = ""
@@ -322,7 +322,7 @@ def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter
 
 
 def _sequential(messages: Iterable[Message], holds: Capabilities, dropped: Counter[str]) -> Iterator[Message]:
-    """Parallel calls one after another, each with its result, where a message holds one only."""
+    """The messages; where one can only hold a single call, parallel calls follow one another, each with its result."""
     calling: Message | None = None
     for message in messages:
         if calling is not None:
@@ -357,7 +357,7 @@ def _has_usage(value: Any, depth: int = 3) -> bool:
     return any(_has_usage(value.get(key), depth - 1) for key in ("message", "payload", "info", "response_metadata"))
 
 
-# Made once: `json.dumps` makes an encoder a call.
+# Made once, as `json.dumps` makes an encoder for each call.
 _ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -366,7 +366,7 @@ def _lines(values: Iterable[Any]) -> bytes:
 
 
 def _read_as(name: str, output: bytes) -> list[Transcript] | None:
-    """The output as it is read; nothing where it is taken for another dialect, None where for none."""
+    """The transcripts that the output is read as; empty if they are of another dialect, None if of none at all."""
     try:
         read = _opened(output)
     except InputError:
@@ -378,18 +378,18 @@ def _opened(output: bytes, name: str = "") -> list[Transcript]:
     return list(open_transcripts(read_records(io.BytesIO(output), "converted"), dialect=name))
 
 
-# Where rows hold messages.
+# The keys under which rows hold messages.
 _CONVERSATIONS = ("messages", "conversations", "prompt", "completion", "chosen", "rejected")
 _ALWAYS: Mapping[str, Any] = {"content": "", "tool_calls": [], "tool_call_id": ""}
 _ARGUMENTS = ("arguments", "args", "input")
 
 
 def as_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row as Arrow and the loaders on it want it, of one set of keys and one type for each.
+    """The row as Arrow and its loaders need it: all rows with the same keys, each key with one type.
 
-    Arrow unites the keys of all objects it meets at a place and fills the missing ones with null: schemas of tools and
-    arguments of calls come out changed, and a list here and a null there is an error. So ``tools``, arguments and
-    every other object are JSON strings, and a message has the keys of every message.
+    Arrow unites the keys of all objects in a column and fills missing ones with null: schemas of tools and arguments of
+    calls would come out changed, and a list in one row with a null in another is an error. Therefore ``tools``,
+    arguments and every other object become JSON strings, and all messages have the same keys.
     """
     found = {
         key: [_message(item) for item in value] if key in _CONVERSATIONS and isinstance(value, list) else _cell(value)
@@ -419,7 +419,7 @@ def _call(call: Any) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    """A value of one type: objects, and lists with objects in them, as JSON."""
+    """The value; an object, or a list with objects or lists in it, as a JSON string."""
     is_nested = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(v, dict | list) for v in value))
     return _text(value) if is_nested else value
 
@@ -439,10 +439,10 @@ DOCUMENTS = tuple(item.value for item in Document)
 
 
 def document(transcript: Transcript, markup: Document) -> bytes:
-    """The document, as UTF-8; it ends with a line feed, and an empty transcript gives an empty one.
+    """The transcript as a document in UTF-8 that ends with a line feed; empty for an empty transcript.
 
-    It holds what the client would send, in that order: words, thinking, calls with their arguments, results; of images
-    and files that there is one. It is not read back.
+    It holds what the client would send, in that order: words, thinking, calls with their arguments, results; for images
+    and files only a note that there is one. It cannot be read back.
     """
     is_markdown = markup is Document.MARKDOWN
     head = "## {}\n\n" if is_markdown else "{}:\n"
@@ -474,7 +474,7 @@ def _marked_up(message: Message, is_markdown: bool) -> Iterator[str]:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """The text in a fence that nothing in it closes."""
+    """The text in a fence that is longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
@@ -488,7 +488,7 @@ class Cells(StrEnum):
 
 
 class Parts(StrEnum):
-    """What becomes a row of its own."""
+    """What becomes one row."""
 
     WHOLE = "whole"  # a transcript
     WINDOWS = "windows"  # what a model was shown before each boundary, and after the last
@@ -496,15 +496,15 @@ class Parts(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShape:
-    """What is wanted of every output. ``dialect``: the name of the one it is written in; empty: its own."""
+    """The form in which every output is written."""
 
-    dialect: str = ""
+    dialect: str = ""  # the name of a dialect or a document; empty: each transcript's own
     cells: Cells = Cells.OBJECTS
     parts: Parts = Parts.WHOLE
 
     @classmethod
     def checked(cls, *, dialect: str, cells: Cells, parts: Parts) -> Self:
-        """The shape. Raises UsageError for a dialect that cannot be written from nothing."""
+        """A shape that can be written. Raises UsageError for a dialect or a combination that cannot."""
         if dialect in DOCUMENTS and (cells is not Cells.OBJECTS or parts is not Parts.WHOLE):
             raise UsageError(f"{dialect} has no rows", next_step="leave arrow and split-at-boundaries out")
         if dialect and dialect not in DOCUMENTS:
@@ -518,11 +518,11 @@ class OutputShape:
 
     @property
     def is_document(self) -> bool:
-        """Whether the output is a text to read: its size is that of the text, and no longer that of messages."""
+        """Whether the output is a text to read, whose size is that of the text rather than of messages."""
         return self.dialect in DOCUMENTS
 
     def written(self, transcript: Transcript) -> Conversion:
-        """The transcript in this shape. Raises InputError for what is not a row and is to become columns."""
+        """The transcript in this shape. Raises InputError if it would have to be a row and is not one."""
         if self.is_document:
             return Conversion(output=document(transcript, Document(self.dialect)), not_carried={})
         if self.dialect:
@@ -543,9 +543,9 @@ class OutputShape:
 
 
 def windows(transcript: Transcript) -> tuple[Transcript, ...]:
-    """The session as it was before each boundary in it, and as it is; itself alone where there is none.
+    """The session as it was before each boundary in it, then as it is; only the latter if it has no boundary.
 
-    What a later window holds as well is none of its own: a boundary that took nothing away ends no window.
+    A window is left out if the next one holds all of it: its boundary took nothing away.
     """
     if transcript.frame.container is Container.ARRAY:
         return (transcript,)
@@ -568,9 +568,10 @@ def windows(transcript: Transcript) -> tuple[Transcript, ...]:
 
 
 def not_carried_by_all(stages: Sequence[Transcript], not_carried: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """What the rows of these windows of a session do not hold, from what each of them does not.
+    """What no row of these windows of a session holds, from what each window's row does not hold.
 
-    A later window has the records of those before it, and a row what was sent then and no longer is.
+    A later window has all records of earlier ones, so what is counted over records counts once, and records that an
+    earlier row holds are not lost.
     """
     lost = Counter(not_carried[-1])
     for earlier in not_carried[:-1]:

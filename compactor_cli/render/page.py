@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 
 FOLDER = Path(__file__).with_name("pages")
-# Units of a drawing's width; its height is in pixels.
+# The width of a drawing in its own units; its height is in pixels.
 PAGE_WIDTH = 1_000
 
-# Control characters as their pictures, and what turns the direction of text as its code point: both would be
-# invisible, or make a text look like another one.
+# What would be invisible or make a text look like another one: control characters are shown as their pictures, marks
+# that change the direction of text as their code points.
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)}
 _UNSEEN = (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C, 0xFEFF)
 _VISIBLE = _PICTURES | {0x7F: "␡"} | {code: f"⟨U+{code:04X}⟩" for code in _UNSEEN}
 
 
 def printable(text: str) -> str:
-    """The text with nothing in it that a reader would not see; halves of surrogate pairs are replaced."""
+    """The text with invisible characters made visible; halves of surrogate pairs are replaced."""
     text = text.replace("\r\n", "\n").translate(_VISIBLE)
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def render_page(template: str, **values: Any) -> str:
-    """The page of this template. Every value is escaped."""
+    """The page that this template makes of the values, all of which are escaped."""
     return _environment().get_template(template).render(width=PAGE_WIDTH, **values)
 
 
@@ -68,11 +68,11 @@ def _environment() -> Environment:
 MAX_ROWS = 20
 MAX_LARGEST = 10
 MAX_FAILURES = 200
-# Sizes are sorted into doublings, of which no more than this many are drawn.
+# Sizes are counted by powers of two, of which the largest ones are drawn.
 MAX_BINS = 18
 
 
-# What a template is given of one thing, by the names that it has there.
+# The values of one thing that a template shows, by their names in the template.
 Shown = dict[str, Any]
 
 
@@ -86,13 +86,14 @@ def run_page(
     title: str,
     uncounted: int = 0,
 ) -> str:
-    """The page. ``sizes``: tokens before and after of every transcript; ``retained``: those that lost most, with names.
+    """The page of a run.
 
-    ``target_tokens``: what each was to be compacted to; 0: there is no one number. ``uncounted``: this many
-    sizes are bounds, of transcripts whose bytes already showed that they are small enough.
+    ``sizes``: tokens before and after of every transcript. ``retained``: the transcripts that lost most, with their
+    names. ``target_tokens``: the target of every transcript; 0: there is no single one. ``uncounted``: how many of the
+    sizes are upper bounds, of transcripts whose bytes already showed that they are small enough.
     """
     bins = _bins(sizes)
-    # Where on the axis the target is, in percent of its width; None where it is not on it.
+    # Where the target is on the axis, as a share of its width; outside 0 to 1 it is not shown.
     place = math.log2(target_tokens / bins[0]["from_tokens"]) / len(bins) if bins and target_tokens else -1
     before, after = sum(size for size, _ in sizes), sum(size for _, size in sizes)
     failures = [report for report in inputs if report.error]
@@ -130,7 +131,7 @@ def run_page(
 
 
 def _bins(sizes: Sequence[tuple[int, int]]) -> list[Shown]:
-    """Sizes before and after, by doublings; the smallest ones together in the first."""
+    """Counts of the sizes before and after, by powers of two; all smaller sizes are in the first."""
     filled = [size for pair in sizes for size in pair if size]
     if not filled:
         return []
@@ -152,7 +153,10 @@ def _bins(sizes: Sequence[tuple[int, int]]) -> list[Shown]:
 
 
 def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: bool = False) -> list[Shown]:
-    """The largest savings, or what is largest still; the percents are of the largest row, to be drawn as bars."""
+    """The groups with the largest savings or, ``by_after``, those that are largest afterwards.
+
+    For the bars, sizes are also given in percent of the largest size before.
+    """
     rows: list[Shown] = []
     for name, reports in groups:
         before, after = (sum(getattr(item, size) for item in reports) for size in ("tokens_before", "tokens_after"))
@@ -168,21 +172,22 @@ def _savings(groups: Iterable[tuple[str, Sequence[InputReport]]], *, by_after: b
     return rows
 
 
-# Of one text of the session: its beginning and its end, so that a page stays one that a browser opens at once.
+# How much is shown of a long text, at its beginning and end: browsers should open a page at once.
 FIRST_CHARS = 6_000
 LAST_CHARS = 2_000
-# All texts of a page together; beyond it records are named with their sizes alone.
+# For all texts of a page together; beyond this, records are shown without their texts.
 MOST_CHARS = 12_000_000
 # Narrower slices of a strip are joined with their neighbours of the same fate.
 MIN_SLICE = 0.7
 MAX_LOST_SHOWN = 50
+# References to records and code in a line of the summary: `[8,64-66]`, or text between backticks.
 
 _REFERENCES = re.compile(r"(\[\d+(?:-\d+)?(?:,\s?\d+(?:-\d+)?)*\])|`([^`\n]+)`")
 _NUMBERS = re.compile(r"(\d+(?:-\d+)?)")
 
 
 class Fate(StrEnum):
-    """What became of a record, in the words of the page; the values are its classes of style."""
+    """What became of a record, in the words of the page; the values are CSS classes."""
 
     KEPT = "kept"
     SHORTENED = "shortened"
@@ -193,43 +198,43 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFragment:
-    """A run of a line of the summary: plain, a link to ``record`` (from 1), or code."""
+    """A piece of a line of the summary: plain text, a link to a record, or code."""
 
     text: str
-    record: int = 0
+    record: int = 0  # the linked record, counted from 1; 0: no link
     is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownPart:
-    """A part of a record as it is shown; ``label`` names it, empty for plain words."""
+    """A part of a record as it is shown."""
 
-    label: str
+    label: str  # what it is; empty for plain words
     text: str
     is_code: bool = False
-    now: str = ""
+    now: str = ""  # what it was shortened to; empty where it was not
     is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRecord:
-    """A record of the session, or a run of bookkeeping records without ``parts``."""
+    """A record of the session, or a run of bookkeeping records."""
 
-    number: int
-    last: int
+    number: int  # of the record, counted from 1
+    last: int  # of the last record of the run
     role: str
     fate: Fate
-    rule: str
+    rule: str  # that shortened it or left it out; empty: none did
     tokens: int
     time: str
-    parts: tuple[ShownPart, ...]
+    parts: tuple[ShownPart, ...]  # empty for bookkeeping, and where the page has too much text
     note: str = ""
 
 
 def session_page(
     transcript: Transcript, plan: Plan, summary: str, report: TranscriptReport, *, counter: Counter, title: str
 ) -> str:
-    """The page. ``summary`` is the text that replaces the covered records; empty if there is none."""
+    """The page of a session. ``summary`` is the text that replaces the covered records; empty if there is none."""
     tokens = count_messages(counter, transcript.messages)
     fates = _fates(plan, len(transcript.records))
     sized = [
@@ -255,7 +260,7 @@ def session_page(
             words = printable(" ".join(message.text[:300].split())[:120])
             turns.append({"x": round(x, 2), "record": number, "title": f"{number} · {words}"})
         x += count * scale
-    # What of the summarised records is found in the summary, by kind, the worst first; and what is not.
+    # By kind, the worst first: what share of the covered records' content the summary holds, and what it lost.
     kinds: list[Shown] = []
     for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
         lost = report.lost.get(kind, ())
@@ -282,7 +287,7 @@ def session_page(
 def _fates(plan: Plan, count: int) -> list[Fate]:
     fates = [Fate.KEPT] * count
     edited = {edit.record for edit in plan.edits if edit.part != USAGE}
-    # A record whose counter alone is set anew holds the same as before.
+    # A record in which only the counter is changed counts as kept.
     recounted = {edit.record for edit in plan.edits} - edited
     for span in plan.spans:
         for i in range(span.start, span.stop):
@@ -296,7 +301,7 @@ def _fates(plan: Plan, count: int) -> list[Fate]:
 def _tokens_after(
     transcript: Transcript, plan: Plan, tokens: Sequence[int], fates: Sequence[Fate], counter: Counter
 ) -> list[int]:
-    """Tokens of each record in the output; those of summarised and left out records are 0."""
+    """Tokens of each record in the output; 0 for records that were summarised or left out."""
     after = [count if fate in (Fate.KEPT, Fate.SHORTENED) else 0 for count, fate in zip(tokens, fates, strict=True)]
     for edit in plan.edits:
         if edit.part != USAGE:
@@ -308,9 +313,9 @@ def _tokens_after(
 
 
 def _slices(sized: Iterable[tuple[int, int, Fate, str]], scale: float) -> list[Shown]:
-    """Number, tokens, fate and title of records (0: the summary) as slices side by side, in units of the strip's width.
+    """The slices of a strip, from the number, tokens, fate and title of each record (0: the summary).
 
-    What is too narrow to be seen is joined with its neighbours of the same fate.
+    ``scale``: units of width per token. Slices too narrow to be seen are joined with neighbours of the same fate.
     """
     slices: list[Shown] = []
     for number, count, fate, title in sized:
@@ -328,7 +333,7 @@ def _slices(sized: Iterable[tuple[int, int, Fate, str]], scale: float) -> list[S
 
 
 def _legend(fates: Sequence[Fate], tokens: Sequence[int], after: Sequence[int], summary_tokens: int) -> list[Shown]:
-    """What each colour means, and how many records and tokens have it."""
+    """What each colour stands for, and how many records and tokens have it."""
     counts, before_tokens, after_tokens = Tally(fates), Tally[Fate](), Tally[Fate]()
     for fate, count, later in zip(fates, tokens, after, strict=True):
         before_tokens[fate] += count
@@ -378,7 +383,7 @@ def _pieces(text: str, records: int) -> Iterator[PageFragment]:
         if found[2] is not None:
             yield PageFragment(text=printable(found[2]), is_code=True)
         else:
-            # ``[8,64-66]`` with a link for each number that is one of a record.
+            # In `[8,64-66]` every number or range whose first record exists becomes a link.
             for piece in _NUMBERS.split(found[1]):
                 first = piece.partition("-")[0]
                 number = int(first) if first.isdigit() and len(first) < 10 else 0
@@ -426,7 +431,7 @@ def _parts(message: Message, record: int, edits: dict[tuple[int, int], Edit]) ->
         elif isinstance(part, ToolCall):
             arguments = part.arguments
             if not isinstance(arguments, str):
-                # One a line; texts as they read, everything else as JSON.
+                # One argument a line: strings as they are, everything else as JSON.
                 values = (
                     (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
                     for name, value in arguments.items()
@@ -445,7 +450,7 @@ def _parts(message: Message, record: int, edits: dict[tuple[int, int], Edit]) ->
 
 
 def _clipped(text: str) -> str:
-    """The text, of a long one its beginning and its end."""
+    """The printable text; of a long one the beginning and the end, with a note between them."""
     left_out = len(text) - FIRST_CHARS - LAST_CHARS
     if left_out <= 0:
         return printable(text)
@@ -453,7 +458,10 @@ def _clipped(text: str) -> str:
 
 
 def _groups(records: Iterable[ShownRecord]) -> list[Shown]:
-    """Runs of records of one fate, to be folded together; bookkeeping goes with what is around it."""
+    """Runs of records of one fate, to be folded together.
+
+    Bookkeeping and records that were left out join the run before them or, at the beginning, the one after.
+    """
     groups: list[list[ShownRecord]] = []
     for record in records:
         is_loose = record.role == "bookkeeping" or record.fate is Fate.LEFT_OUT

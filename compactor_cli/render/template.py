@@ -1,4 +1,4 @@
-"""Templates: a summary's text, and back from a text to its sections; of clients' own summaries, too."""
+"""Templates: write a summary as text, and read the sections back from the text of a summary, also of a client's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def template_names() -> tuple[str, ...]:
 
 
 def check_template(name: str) -> None:
-    """Raises UsageError, with the known names, if no template is called so."""
+    """Raises UsageError, with the known names, if there is no template of this name."""
     if name not in (names := template_names()):
         raise UsageError(f"no template is called {name!r}", next_step=f"known: {', '.join(names)}")
 
@@ -43,54 +43,47 @@ class Style(StrEnum):
 
 
 ByLanguage = Mapping[str, str]
-# Below this size, a summary stands under the brief preface.
+# Smaller summaries get the brief preface.
 BRIEF_TOKENS = 800
-# A list of records that a model cites says where each fact is found; a longer one is hardly read.
+# How many ranges of records are shown after an item by a model, which cites them exactly. A longer list is hardly read.
 _TEXT_RANGES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """What a section stands under, by language. Neighbours of one name share it, each under its ``label``.
-
-    ``number`` counts the headings of a template from 1; ``known`` are other names that clients gave the section.
-    """
+    """What a section stands under, by language. Consecutive sections with the same name share the heading."""
 
     name: ByLanguage
-    label: ByLanguage
-    number: int
-    known: tuple[str, ...] = ()
+    label: ByLanguage  # sets the section apart under a shared heading
+    number: int  # of the heading in its template, counted from 1
+    known: tuple[str, ...] = ()  # other names that clients give the section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The frame, and the order and headings of the sections; English where a language is missing.
-
-    ``preface`` stands before the marker line, ``opening`` after it, ``closing`` at the end. ``brief`` is the preface of
-    a small summary, where there is one of its own; ``unarchived`` that where the original is not archived, no longer
-    than ``preface``: what fits under the one fits under the other. ``states`` are what replaces the fixed words of
-    a plan (done, doing, open) where the template has signs for them.
-    """
+    """The frame of a summary, and the order and headings of its sections; English where a language is missing."""
 
     style: Style
-    preface: ByLanguage
-    opening: ByLanguage
-    closing: ByLanguage
-    headings: Mapping[Section, Heading]
-    states: ByLanguage = field(default_factory=dict)
-    brief: ByLanguage = field(default_factory=dict)
+    preface: ByLanguage  # before the marker line
+    opening: ByLanguage  # after the marker line
+    closing: ByLanguage  # at the end
+    headings: Mapping[Section, Heading]  # in the order of the sections
+    states: ByLanguage = field(default_factory=dict)  # by state of a plan's step (done, doing, open): a sign for it
+    brief: ByLanguage = field(default_factory=dict)  # the preface of a small summary; empty: the usual one
+    # The preface where the original is not archived, no longer than ``preface``: a summary fits under both.
     unarchived: ByLanguage = field(default_factory=dict)
 
     def sized(self, summary_tokens: int, *, archived: bool = True) -> Template:
-        """The template for a summary of this many tokens in all: its preface takes no tenth of it if it can be
-        helped, and leads to the archive only where that has the original.
+        """The template with the preface for a summary of this many tokens in all.
+
+        A small summary gets the brief one; an unarchived original is not promised.
         """
         if self.brief and summary_tokens < BRIEF_TOKENS:
             return replace(self, preface=self.brief)
         return self if archived or not self.unarchived else replace(self, preface=self.unarchived)
 
     def without_promise(self, text: str) -> str:
-        """A summary's text with the preface for originals that are not archived in place of the other one."""
+        """A summary's text with the usual preface replaced by the one for originals that are not archived."""
         marker = find_marker(text)
         if marker is None or not self.unarchived:
             return text
@@ -101,7 +94,7 @@ class Template:
         return text
 
     def head(self, section: Section, language: str) -> str:
-        """The line that opens this section's heading."""
+        """The line that this section's heading begins with."""
         heading = self.headings[section]
         name = in_language(heading.name, language)
         return {
@@ -119,11 +112,11 @@ def in_language(texts: ByLanguage, language: str) -> str:
 
 @cache
 def load_template(name: str) -> Template:
-    """The template of this name, or a UsageError that lists the known ones."""
+    """The template of this name. Raises UsageError, with the known names, if there is none."""
     check_template(name)
     data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     if "like" in data:
-        # The same, with these words before its prefaces.
+        # Like another template, with these words before its prefaces.
         template, words = load_template(data["like"]), data["before"]
         led: dict[str, Any] = {
             name: {language: f"{words}{text}" for language, text in getattr(template, name).items()}
@@ -175,7 +168,10 @@ def _filled(preface: str, marker: Marker) -> str:
 
 
 def _restated(item: Item, section: Section, template: Template, language: str, *, signed: bool) -> Item:
-    """A step of a plan with the template's sign in place of the fixed word for its state, or the other way round."""
+    """A step of a plan with the word for its state replaced by the template's sign or, not ``signed``, vice versa.
+
+    Any other item stays as it is.
+    """
     if section is Section.PLAN:
         words = words_of(language)
         for state, sign in template.states.items():
@@ -187,7 +183,7 @@ def _restated(item: Item, section: Section, template: Template, language: str, *
 
 
 def item_lines(items: Iterable[Item], most_ranges: int = 1) -> Iterator[str]:
-    """Items as a list; the records of an item follow it in brackets, unless the line above names them already."""
+    """Items as lines of a list with their records in brackets, unless an indented item has those of the item above."""
     shown: tuple[int, ...] = ()
     for item in items:
         tag = "" if item.records == shown and item.depth else record_tag(item.records, most_ranges)
@@ -198,9 +194,10 @@ def item_lines(items: Iterable[Item], most_ranges: int = 1) -> Iterator[str]:
 
 
 def record_tag(records: tuple[int, ...], most_ranges: int = 1) -> str:
-    """The records in brackets, counted from 1: ``[12]``, ``[12-15]``, ``[3,12]``; of many, the first and the last.
+    """The records in brackets, counted from 1: ``[12]``, ``[12-15]``, ``[3,12]``; empty if there are none.
 
-    Of a text that cites records as a list, the list, up to ``most_ranges``: ``[3,12-15,20]``.
+    Of more than two records in more than ``most_ranges`` ranges (``[3,12-15,20]``), only the first and the last are
+    shown: ``[3-20]``.
     """
     ranges = record_ranges(records)
     if len(records) > 2 and len(ranges) > most_ranges:
@@ -210,21 +207,21 @@ def record_tag(records: tuple[int, ...], most_ranges: int = 1) -> str:
 
 _CLOSING_TAG = re.compile(r"^\s*</[a-z_]+>\s*$")
 _LABEL = re.compile(r"^\*\*(?P<label>.+):\*\*$")
-# What clients put around a heading, none of which has a meaning.
+# A heading with the marks that clients put around it: `## 3. **Open Steps:**`.
 _AROUND_HEADING = re.compile(
     r"^\s*(?:#{1,6}\s+|\d{1,2}\.\s+)?(?:\*\*)?(?P<name>[^*<>\n]{2,60}?)(?:\*\*)?:?(?:\*\*)?\s*$"
 )
 _MAX_HEADING_CHARS = 120
 _TAG = re.compile(r"^\s*<(?P<name>[a-z_]+)>\s*$")
 _BULLET = re.compile(r"^(?P<indent>\s*)(?:[-*•]|\d{1,3}[.)])\s+(?P<text>.*)$")
-# Fewer headings than this may stand in any text.
+# A text with fewer known headings is not taken for a summary.
 _LEAST_HEADINGS = 2
 
 
 def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
     """The sections of a text that `render` wrote with this template, in any of its languages.
 
-    Nothing that an item quotes can be taken for a heading: lines of an item are indented.
+    Text within an item is never taken for a heading, as its lines are indented.
     """
     heads = _heads(template)
     labels = {label: section for section, heading in template.headings.items() for label in heading.label.values()}
@@ -248,21 +245,19 @@ def read_sections(text: str, template: Template) -> tuple[SectionItems, ...]:
 
 
 def read_ours(body: str) -> tuple[SectionItems, ...]:
-    """The sections of a summary written by compact after its marker, by the template that has the most headings in
-    it.
-    """
+    """The sections of a summary written by compact, given without its marker, by the template that fits it best."""
     lines = set(body.split("\n"))
     best = max(template_names(), key=lambda name: (len(lines & _heads(load_template(name)).keys()), name))
     return read_sections(body, load_template(best))
 
 
 def read_client(text: str) -> tuple[SectionItems, ...]:
-    """The sections of a client's own summary, by the template made after it; empty if no template has two headings.
+    """The sections of a client's own summary, by the template that fits it best; empty if none has two headings in it.
 
-    Lines and list entries are items; what precedes the first heading is left out.
+    Lines and list entries become items; what precedes the first heading is left out.
     """
     lines = set(text.split("\n"))
-    # Nearly all templates read headings in the same way: each line is looked at once for all of them.
+    # Templates read headings in one of two ways, so each line is read only twice for all of them.
     found = {is_xml: {_name_of(line, is_xml) for line in lines} for is_xml in (True, False)}
 
     def headings(name: str) -> int:
@@ -294,17 +289,17 @@ def read_client(text: str) -> tuple[SectionItems, ...]:
 
 
 def _heads(template: Template) -> dict[str, Section]:
-    """The lines that open headings, in every language; of sections that share one, the first."""
+    """Sections by the lines that open their headings, in every language; of sections that share one, the first."""
     order = tuple(template.headings)[::-1]
     return {template.head(section, language): section for language in LANGUAGES for section in order}
 
 
 @cache
 def heading_names(template_name: str) -> Mapping[str, Section]:
-    """All names by which sections are known, lower case: the template's, then what others call theirs in several words.
+    """Sections by all their names, in lower case: those of this template, then names of several words of all others.
 
-    A model that knows a client's format may answer in it, whatever was asked for. Of headings that sections share, the
-    first counts.
+    A model that knows a client's format may answer in it, whatever was asked for. A name that sections share stands for
+    the first of them.
     """
     others = map(_known_names, template_names())
     phrases = {name: section for names in others for name, section in names.items() if re.search(r"[ _]", name)}
@@ -313,7 +308,7 @@ def heading_names(template_name: str) -> Mapping[str, Section]:
 
 @cache
 def _known_names(template_name: str) -> Mapping[str, Section]:
-    """All names of a template's headings, lower case; of headings that sections share, the first one's."""
+    """Sections by all names of a template's headings, in lower case; a shared name stands for the first section."""
     found: dict[str, Section] = {}
     for section, heading in load_template(template_name).headings.items():
         for name in (*heading.name.values(), *heading.known):
@@ -322,7 +317,7 @@ def _known_names(template_name: str) -> Mapping[str, Section]:
 
 
 def _name_of(line: str, is_xml: bool) -> str:
-    """What a line would be called if it is a heading, without a remark in brackets; empty if it cannot be one."""
+    """The name in a line that may be a heading, in lower case, without a remark in brackets; empty in other lines."""
     found = (_TAG if is_xml else _AROUND_HEADING).match(line) if len(line) <= _MAX_HEADING_CHARS else None
     return re.sub(r"\s*\([^()]*\)$", "", found["name"].strip()).lower() if found else ""
 
@@ -343,7 +338,7 @@ def bare_request(
     count: Callable[[str], int],
     write: Callable[[Summary], str],
 ) -> Request:
-    """What asks for a summary of these records alone; earlier summaries among them are read whoever wrote them."""
+    """A request for a summary of these records alone; earlier summaries among them are read, whoever wrote them."""
     return Request(
         transcript=transcript,
         covered=tuple(covered),

@@ -1,4 +1,4 @@
-"""Columns: conversations that are cells, of Parquet, of lines of JSON or of a batch; every other byte or cell stays."""
+"""Columns: compact the conversations in cells of Parquet files, JSON lines or batches; all else stays as it is."""
 
 from __future__ import annotations
 
@@ -31,28 +31,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedCell:
-    """What became of a cell."""
+    """The result of compacting a cell."""
 
-    text: bytes  # the source, byte for byte, where nothing changed
-    reports: tuple[TranscriptReport, ...]
-    reason: str = ""  # why it failed
+    text: bytes  # byte for byte the source if nothing changed
+    reports: tuple[TranscriptReport, ...]  # one for each conversation in the cell
+    reason: str = ""  # why it failed; empty: it did not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMaker:
     """Compacts the cells of one column. Safe for several threads.
 
-    A cell holds a JSON value (a row, or the array of its messages, which is then read under the name of its
-    ``column``, or under a name that rows commonly have) or the lines of a session. It gives what the same text gives
-    as a line of a file. One that fails is passed on unchanged.
+    A cell holds a JSON value (a row, or the array of its messages) or the lines of a session. Its result is that of the
+    same text as a line of a file. A cell that fails is passed on unchanged, except for secrets where they are redacted.
     """
 
     rows: RowMaker
-    column: str
-    dialect: str = ""
+    column: str  # an array is read as the value of this key in a row, or else of one of `COMMON_NAMES`
+    dialect: str = ""  # empty: found by content
 
     def compact(self, text: bytes) -> CompactedCell:
-        """The cell compacted."""
+        """Compact a cell, given as text."""
         if text.lstrip()[:1] != b"[":
             return self._read_as(b"", text)
         failures = []
@@ -64,8 +63,11 @@ class CellMaker:
         return self.failed(text, failures[0])
 
     def _read_as(self, head: bytes, text: bytes) -> CompactedCell:
-        """The cell read after ``head``. Raises UnknownShape for an array that does not hold messages there."""
-        # The hash in the marker is of a whole line.
+        """Compact the cell as the text that follows ``head``, the beginning of a row (`{"messages":`) or nothing.
+
+        Raises UnknownShape for an array that does not hold messages under the key in ``head``.
+        """
+        # A marker holds the hash of a whole line, so that the line has to be completed.
         tail = (b"}" if head else b"") + (b"" if text.endswith(b"\n") else b"\n")
         try:
             records = read_records(io.BytesIO(head + text + tail), self.column, OnInvalid.FAIL)
@@ -80,9 +82,9 @@ class CellMaker:
         return CompactedCell(text=output, reports=reports, reason=reason)
 
     def compact_any(self, value: Any) -> tuple[Any, CompactedCell]:
-        """The same for a cell as a table gives it: text, bytes, or the value itself with absent keys as None.
+        """Compact a cell as a table gives it: text, bytes, or the value itself with absent keys as None.
 
-        Raises `InputError` for one that neither UTF-8 nor JSON can hold.
+        The value returned has the type of the one given. Raises `InputError` if UTF-8 or JSON cannot hold the value.
         """
         if isinstance(value, str):
             cell = self.compact(utf8(value))
@@ -95,7 +97,7 @@ class CellMaker:
         return (parse(cell.text) if is_compacted or self.rows.redacts else value), cell
 
     def failed(self, text: bytes, reason: str) -> CompactedCell:
-        """A cell that is passed on."""
+        """The result for a cell that could not be compacted: its text, without secrets where they are redacted."""
         if self.rows.redacts:
             from compactor_cli.llm.redact import Redactor, redact_text
 
@@ -105,7 +107,10 @@ class CellMaker:
 
 
 def holds_conversation(column: str, value: Any) -> bool:
-    """Whether a value of a column, whatever its name, is a conversation: a text of JSON, or the messages themselves."""
+    """Whether a value in the column is a conversation: JSON text, a row, or an array of messages.
+
+    An array counts if it holds messages under the column's name or one of `COMMON_NAMES`.
+    """
     if isinstance(value, str | bytes):
         value = _parsed(value)
     if not isinstance(value, list):
@@ -120,16 +125,17 @@ def _present(value: Any) -> Any:
     return [_present(item) for item in value] if isinstance(value, list) else value
 
 
-# A column, and the keys inside its values where these are structures, or texts of JSON.
+# A column, then the keys that lead to the conversation inside its values (structures, or JSON objects as text).
 ColumnPath = tuple[str, ...]
 
 
 def named_columns(
     text: str, columns: Sequence[str], values: Callable[[str], Iterable[Any]], *, place: str = ""
 ) -> tuple[ColumnPath, ...]:
-    """The columns that ``chosen,rejected`` or ``extra.chat`` names; a name may hold dots.
+    """The paths that a text such as ``chosen,rejected`` or ``extra.chat`` names; a column's own name may hold dots.
 
-    Raises `InputError` for one that is not there, and for one whose ``values`` are something, and no conversation.
+    ``values`` gives the first values of a column. Raises `InputError` for a column that does not exist, and for a path
+    at which none of the values that are not empty holds a conversation.
     """
     named = []
     for name in filter(None, (part.strip() for part in text.split(","))):
@@ -151,7 +157,11 @@ def named_columns(
 
 
 def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[Any, CompactedCell | None]:
-    """A cell with the conversation at these keys of it compacted; None where there is nothing."""
+    """Compact the conversation that a cell holds under these keys.
+
+    Returns the new cell and the result; the result is None if there is no conversation. A value that cannot be encoded
+    is passed on, with the failure as its result; it is raised as `InputError` if secrets were to be redacted.
+    """
     if not value:
         return value, None
     try:
@@ -161,7 +171,7 @@ def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[A
             raw, cell = compact_within(utf8(value) if isinstance(value, str) else value, keys, cells)
             return (from_utf8(raw) if isinstance(value, str) else raw), cell
     except InputError as error:
-        if cells.rows.redacts:  # nobody could look through it for secrets
+        if cells.rows.redacts:  # it could not be searched for secrets
             raise
         return value, cells.failed(b"", str(error))
     if not isinstance(value, dict):
@@ -171,7 +181,10 @@ def compact_inside(value: Any, keys: Sequence[str], cells: CellMaker) -> tuple[A
 
 
 def compact_within(raw: bytes, keys: Sequence[str], cells: CellMaker) -> tuple[bytes, CompactedCell | None]:
-    """The conversation at these keys of a JSON value compacted, every other byte as it was; None where none is."""
+    """Compact the conversation that a JSON value, given as text, holds under these keys; all other bytes stay.
+
+    The second result is None if there is no conversation.
+    """
     if raw[:1] == b'"':
         text = str(parse(raw)).encode()
         made, cell = compact_within(text, keys, cells) if keys else _filled_cell(text, cells)
@@ -193,7 +206,7 @@ def _filled_cell(raw: bytes, cells: CellMaker) -> tuple[bytes, CompactedCell | N
 
 
 def _parsed(text: str | bytes) -> Any:
-    """What a text holds as JSON; None for other texts."""
+    """The JSON value of a text, or None if it is not JSON."""
     try:
         return parse(text.encode(errors="surrogateescape") if isinstance(text, str) else text)
     except ValueError:
@@ -209,12 +222,12 @@ def compact_columns(
     dialect: str = "",
     models: ModelRun | None = None,
 ) -> dict[str, list[Any]]:
-    """The columns with conversations, compacted: ``column``, several of them, or the first that holds any.
+    """Compact the conversations of a batch; returns the new values of the columns that hold them.
 
-    The conversations are in ``column``, whatever it is called, in several (``"chosen,rejected"``), or inside a column
-    of structures (``"extra.chat"``). A row that fails stays as it was, with the reason in the column ``reasons``.
-    Raises `InputError` for it where no such column is named, and where a named column is not there or holds no
-    conversation, and where no column does.
+    ``column`` names one column, several (``"chosen,rejected"``) or a key inside a column of structures
+    (``"extra.chat"``); if it is empty, the first column with a conversation is used. A row that fails stays as it was,
+    with the reason in the column ``reasons``. Raises `InputError` for a row that fails if no such column is named, for
+    a named column that does not exist or holds no conversation, and if no column holds any.
     """
     columns = tuple(batch)
     if column:
@@ -244,12 +257,11 @@ def compact_columns(
 
 
 _PARQUET_MAGIC = b"PAR1"
-# This many rows are looked at for the column that holds conversations.
-_LOOKED_AT_ROWS = 20
+_LOOKED_AT_ROWS = 20  # rows that are searched for the column that holds conversations
 
 
 def group_sizes(path: str) -> tuple[int, ...]:
-    """The bytes of each row group, as stored."""
+    """The size of each row group of a Parquet file in bytes, as stored (compressed)."""
     metadata = _open(path).metadata
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     return tuple(sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups)
@@ -265,7 +277,7 @@ def is_parquet(path: str) -> bool:
 
 
 def compact_table(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTally:
-    """The row groups of a Parquet file, or of a part of it.
+    """Compact the conversations in a Parquet file, or in the row groups that are the job's part of it.
 
     One row group is held at a time. The output has the schema, the metadata, the row groups and the compression of
     the source. Raises `InputError` where no column holds conversations, `UsageError` without pyarrow.
@@ -305,13 +317,13 @@ def compact_table(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTal
         if models:
             models.settle()
     tally.bytes_before = sum(group_sizes(source)[group] for group in groups)
-    # Of the whole file, for a part is row groups, not bytes.
+    # The hash is of the whole file even for a part, which is made of row groups and not of bytes.
     tally.sha256 = content_sha256(source)
     return tally
 
 
 def _columns(paths: Sequence[ColumnPath], job: Job, run_config: RunConfig) -> list[tuple[ColumnPath, CellMaker]]:
-    """The columns, each with what compacts its cells."""
+    """The columns, each with the maker that compacts its cells."""
     rows = row_maker(job, run_config)
     return [(path, CellMaker(rows=rows, column=path[-1], dialect=run_config.dialect)) for path in paths]
 
@@ -324,7 +336,7 @@ def _count(cell: CompactedCell, row: int, tally: InputTally, outputs: Outputs) -
 
 
 def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
-    """The columns that are named, or the one that holds conversations. Raises `InputError`."""
+    """The columns that are named, or else the first that holds conversations. Raises `InputError`."""
     schema = file.schema_arrow
 
     def first_values(column: str) -> list[Any]:
@@ -335,7 +347,7 @@ def _paths(file: Any, names: str, source: str) -> tuple[ColumnPath, ...]:
         return named_columns(names, schema.names, first_values, place=source)
     from pyarrow import types
 
-    # Texts, and lists of structures, as messages are in a table of their own kind.
+    # Conversations are texts, or lists of structures (one structure for each message).
     texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     for field in schema:
         is_list = types.is_list(field.type) or types.is_large_list(field.type)
@@ -363,7 +375,8 @@ def _open(path: str) -> Any:
 def compact_columns_of_lines(job: Job, run_config: RunConfig, outputs: Outputs) -> InputTally:
     """Compact the named columns of a file's rows, wherever in a row they are.
 
-    Every other byte of a row stays. Raises `InputError` where the first rows have no such column, or nothing in it.
+    Every other byte of a row stays. Raises `InputError` if the first rows have no such column, or if their values in it
+    hold no conversation.
     """
     source, models, content = job.source.path, run_config.model_run, ContentHash()
     _refuse_archive(run_config, "parts of lines", source)

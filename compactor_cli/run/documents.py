@@ -1,7 +1,8 @@
-"""Documents that compact checks and keeps: the JSON Schemas, from the wheel or from the repository, and plan files.
+"""Documents: the JSON Schemas, in the wheel or in the repository, and plan files.
 
-A plan file holds decisions to be looked at and applied exactly, the texts of the summaries included. It is JSON lines
-(`schemas/plan.schema.json`): the settings first, then one line per transcript, known by the hash of its bytes.
+A plan file holds decisions, with the texts of the summaries, that a person can read and compact can apply exactly. It
+is JSON lines (`schemas/plan.schema.json`): the settings first, then one line per transcript, identified by the hash
+of its bytes.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ def schema_names() -> tuple[str, ...]:
 
 
 def schema_text(name: str) -> str:
-    """The text of the schema's file. Raises UsageError if there is none of that name."""
+    """The text of the schema's file. Raises UsageError if no schema has that name."""
     if name not in schema_names():
         raise UsageError(f"no schema is called {name}", next_step=f"one of {', '.join(schema_names())}")
     return (_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
 
 
 def faults(name: str, value: Any) -> tuple[str, ...]:
-    """The first ten places where ``value`` (as a JSON parser gives it) breaks the schema, with what is wrong there."""
+    """The first ten violations of the schema in ``value``, a parsed JSON value, with their paths; empty if valid."""
     found = sorted(_validator(name).iter_errors(value), key=lambda error: error.json_path)
     return tuple(f"{error.json_path}: {error.message[:200]}" for error in found[:10])
 
@@ -71,19 +72,19 @@ PLAN_FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A decision; ``source``: who wrote its ``summary``: a digest is made again and compared, any other is taken."""
+    """A saved decision."""
 
     plan: Plan
-    summary: str
-    source: str = ""
+    summary: str  # its text
+    source: str = ""  # who wrote it; a digest's is written again and compared, one by a model is used as it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """The content of a plan file; ``by_sha256`` is keyed by the transcripts' hashes."""
+    """The content of a plan file."""
 
     settings: Settings
-    by_sha256: Mapping[str, Saved]
+    by_sha256: Mapping[str, Saved]  # by the hash of the transcript
 
 
 def header_line(settings: Settings) -> bytes:
@@ -97,12 +98,12 @@ def plan_line(path: str, plan: Plan, summary: str, source: str = "") -> bytes:
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
-    # In ASCII, for texts may hold halves of surrogate pairs, which UTF-8 has no bytes for.
+    # ASCII with escapes, since texts may hold lone surrogates, which UTF-8 cannot encode.
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
 def read_plan_file(path: str) -> PlanFile:
-    """The decisions in a plan file. Raises UsageError that names the line for whatever is wrong with it."""
+    """Read a plan file. Raises UsageError, with the line, for anything that is wrong with it."""
     try:
         lines = Path(path).read_bytes().splitlines()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Jobs: one input from its first look to its replaced file.
+"""Jobs: one input, from opening it to replacing its file.
 
 The order is the guarantee: the archive is durable before the output takes effect, and the output before
-the source is replaced. Whatever fails leaves the source as it was. Rows of a dataset pass one by one.
-The user's hooks are programs that are run before and after an input is compacted.
+the source is replaced. A failure leaves the source as it was. Rows of a dataset are worked on one by one.
+The user's hooks are programs that are run before a transcript and after an input is compacted.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelConfig, ModelRun
 
 
-# Why a file of a tree is skipped whose name might be that of a transcript, and whose content is not.
+# Why a file found in a folder is skipped: its name matches that of a transcript, its content does not.
 PASSED_OVER = "no transcript"
 
 
 class Purpose(StrEnum):
-    """What a run is for."""
+    """What a run does with its inputs."""
 
     ACT = "act"  # compact and write
     PLAN = "plan"  # decide, write nothing
@@ -59,20 +59,20 @@ class Purpose(StrEnum):
 class Originals(StrEnum):
     """Which originals are archived."""
 
-    REPLACED = "replaced"  # those of inputs that are replaced or appended to: the others stay where they are
-    ARCHIVED = "archived"  # all of what is compacted
+    REPLACED = "replaced"  # those of inputs that are replaced or appended to: other inputs stay where they are
+    ARCHIVED = "archived"  # those of all inputs that are compacted
     NOT_KEPT = "not kept"
 
 
 class AfterFailure(StrEnum):
-    """What a failed input means for those after it."""
+    """What happens to the inputs after one that failed."""
 
     GO_ON = "go on"
     STOP = "stop"
 
 
 class FinishedPolicy(StrEnum):
-    """What to do with a shard that was finished before."""
+    """What to do with a shard that an earlier run finished."""
 
     SKIP = "skip"
     REDO = "redo"
@@ -85,7 +85,7 @@ class Job:
     source: InputSource
     target: Target
     part: Slice | None = None
-    is_shard: bool = False  # gives the same bytes on every machine: only a named archive is looked into
+    is_shard: bool = False  # has the same result on every machine, so that only an archive named by the user is read
 
     @property
     def changes_input(self) -> bool:
@@ -95,33 +95,33 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """What holds for all inputs of a run, be they files or shards."""
+    """The configuration of a run, the same for all its inputs (files or shards)."""
 
     settings: Settings = field(default_factory=Settings)
     purpose: Purpose = Purpose.ACT
-    dialect: str = ""  # empty: by content
+    dialect: str = ""  # empty: found by content
     on_invalid: OnInvalid = OnInvalid.FAIL
-    min_age_seconds: float = 0.0  # files written to more recently are skipped
+    min_age_seconds: float = 0.0  # files that were written to more recently are skipped
     originals: Originals = Originals.REPLACED
-    archive_dir: str = ""  # empty: the default of each file, of shards none
-    plans: Mapping[str, Saved] | None = None  # saved decisions to be followed, by hash; None: decide
-    view: View | None = None  # makes what is shown of each transcript
-    page: View | None = None  # makes its page
-    models: ModelConfig | None = None  # they, or the summariser, write the summaries; None: the digest does
-    model_run: ModelRun | None = None  # the connection to them
-    key_file: str = ""  # the models hold no keys then: every process reads these itself
-    review: Review | None = None  # is asked about each summary
-    summariser: Callable[[str], Summariser] | None = None  # for guidance
-    engine: PluginEngine | None = None  # takes the place of plan and summary
-    importance: Importance | None = None  # takes the place of what the settings name
-    shape: OutputShape | None = None  # how outputs are written, where that is not as they were
-    hooks: Hooks | None = None  # are run before and after
-    memory: str = ""  # names the agent's own notes
-    redacts_output: bool = False  # secrets are taken out of what is written
+    archive_dir: str = ""  # empty: the default one of each file, and none for shards
+    plans: Mapping[str, Saved] | None = None  # saved decisions to follow, by the transcript's hash; None: decide anew
+    view: View | None = None  # makes the text that is shown of each transcript
+    page: View | None = None  # makes the HTML page of each transcript
+    models: ModelConfig | None = None  # write the summaries; None: the summariser does, or else the digest
+    model_run: ModelRun | None = None  # the connection to the models
+    key_file: str = ""  # holds the keys: every process reads it itself, and ``models`` has none
+    review: Review | None = None  # asks a person about each compaction
+    summariser: Callable[[str], Summariser] | None = None  # makes the summariser that follows the given guidance
+    engine: PluginEngine | None = None  # a plug-in that plans and summarises instead of the built-in engine
+    importance: Importance | None = None  # is used instead of the importance that the settings name
+    shape: OutputShape | None = None  # the format of the outputs; None: that of the input
+    hooks: Hooks | None = None  # programs of the user
+    memory: str = ""  # the file with the agent's own notes, see `note_of`; empty: none
+    redacts_output: bool = False  # whether secrets are removed from what is written
     limits: ReadLimits = DEFAULT_LIMITS  # of each input
     after_failure: AfterFailure = AfterFailure.GO_ON
-    # Of shards: the column that holds the conversations, or several with a comma between; empty: a row is one, of a
-    # table the first column that holds any.
+    # Of shards: the columns that hold the conversations, with commas between. Empty: each row is one conversation; in a
+    # table, the first column that holds conversations is used.
     column: str = ""
     finished: FinishedPolicy = FinishedPolicy.SKIP  # of shards
 
@@ -132,7 +132,7 @@ class RunConfig:
         return self.originals is Originals.ARCHIVED or (self.originals is Originals.REPLACED and job.changes_input)
 
     def archive_of(self, job: Job) -> Path | None:
-        """The archive of this input; None: there is none."""
+        """The folder of the archive for this input, or None if there is none."""
         if self.archive_dir or job.is_shard:
             return Path(self.archive_dir) if self.archive_dir else None
         from compactor_cli.archive.store import default_archive_dir
@@ -140,7 +140,7 @@ class RunConfig:
         return default_archive_dir(job.source.path, in_place=job.changes_input)
 
     def model_config(self) -> ModelConfig | None:
-        """The configuration of models with the keys of this machine."""
+        """The configuration of the models, with this machine's keys if a key file is named; None without models."""
         if self.models is None or not self.key_file:
             return self.models
         from compactor_cli.llm.model_calls import read_keys
@@ -149,7 +149,7 @@ class RunConfig:
         return replace(self.models, keys=read_keys(Path(self.key_file), options.model, options.api_base))
 
     def fingerprint(self) -> str:
-        """16 hex digits that differ whenever two configurations of shards may give different output."""
+        """16 hexadecimal digits that differ whenever two configurations of shards may give different output."""
         models = self.models.fingerprint() if self.models else None
         parts = [__version__, self.settings.fingerprint(), self.dialect, self.on_invalid, self.column, models]
         parts += ["redacts"] if self.redacts_output else []
@@ -158,19 +158,20 @@ class RunConfig:
 
 @dataclass(slots=True, kw_only=True)
 class Outputs:
-    """Who gets what comes up on the way; None: nobody."""
+    """Callbacks for what a run produces besides its results; what has no callback is not produced."""
 
     show: Callable[[str], object] | None = None  # texts for a person
     save: Callable[[bytes], object] | None = None  # lines of a plan file
-    training_rows: Callable[[bytes], object] | None = None  # the summariser's calls
-    page: Callable[[str], object] | None = None  # pages of transcripts
-    emit: Listener | None = None  # events of inputs, all but their end
-    late: Callable[[InputReport], object] | None = None  # the reports of inputs that were done when the run was stopped
-    failed_row: Callable[[int, str, bytes], object] | None = None  # rows that were passed on unchanged
+    training_rows: Callable[[bytes], object] | None = None  # the summariser's calls, as rows to train a model with
+    page: Callable[[str], object] | None = None  # HTML pages of transcripts
+    emit: Listener | None = None  # events of inputs, except for their end
+    late: Callable[[InputReport], object] | None = None  # reports of inputs done but not returned when the run stopped
+    # Rows that were passed on unchanged because they failed: position (counted from 0), reason, text.
+    failed_row: Callable[[int, str, bytes], object] | None = None
 
 
 def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputReport:
-    """Do one job. Whatever goes wrong with this input is in its report; only a gone reader is raised."""
+    """Compact one input. Errors are in its report; only BrokenPipeError (the output has no reader left) is raised."""
     path = job.source.path
     if outputs.emit:
         outputs.emit(InputBegan(path=path))
@@ -196,7 +197,7 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
 
 
 def explained(error: Exception) -> tuple[CompactError, str]:
-    """What went wrong with one input, as an error for people; and of a defect its trace."""
+    """The error to show to people, and the traceback if the error is a defect of the program (else an empty string)."""
     if isinstance(error, CompactError):
         return error, ""
     if isinstance(error, RecursionError):
@@ -209,7 +210,7 @@ def explained(error: Exception) -> tuple[CompactError, str]:
 
 
 def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
-    """The report of an input that failed."""
+    """The report of an input that failed, or was skipped because another program uses it; ``reason`` is a traceback."""
     path = job.source.path
     place = error.place or path
     where = replace(place, path=shown_name(place.path)) if isinstance(place, errors.Place) else shown_name(str(place))
@@ -225,9 +226,9 @@ def failed(job: Job, error: CompactError, reason: str = "") -> InputReport:
 
 
 def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 1) -> InputTally:
-    """Compact an input, be it a file or a shard, and write it; what became of its transcripts.
+    """Compact an input, be it a file or a shard, and write the result; returns the tally of its transcripts.
 
-    Nothing takes effect where it raises: `CompactError` for what is wrong with the input or the output.
+    If it raises, no file has changed. Raises `CompactError` for what is wrong with the input or the output.
     """
     path, part = job.source.path, job.part
     acts = run_config.purpose is Purpose.ACT
@@ -236,8 +237,8 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
         from compactor_cli.archive.atomic import check_no_writer
         from compactor_cli.archive.maintenance import finish_append
 
-        # A file that somebody has open is left to the next run; what a killed run began to append to it is completed.
-        with suppress(OSError), Path(path).open("rb") as file:  # what cannot be read is reported later
+        # A file that another program has open is left to the next run. An append that a killed run began is completed.
+        with suppress(OSError), Path(path).open("rb") as file:  # a file that cannot be read is reported later
             check_no_writer(file.fileno(), path, quick=True)
         if keeps and (folder := run_config.archive_of(job)):
             finish_append(path, folder)
@@ -248,9 +249,9 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
         open_stream(path, (on_change.watch, *listening), part, limits=run_config.limits) as stream,
     ):
         if keeps and (stream.look is None or path == STDIN or part):
-            on_change.start()  # it cannot be read again
+            on_change.start()  # the input cannot be read a second time
         AMOUNT.expect(stream.look.size_bytes if stream.look else 0)
-        # Lines are counted from where the part begins.
+        # Line numbers in messages count from where the part begins.
         name = f"{path}, from byte {part.start:,}" if part and part.start else path
         records = records_in(stream, run_config.on_invalid, name)
         tally = InputTally(path=path, records=records, written_as=run_config.shape.dialect if run_config.shape else "")
@@ -258,7 +259,7 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
             if acts:
                 tally.output = write_rows(job.target, rows, tally, on_change, stream)
             for _ in rows:
-                pass  # what is only looked at
+                pass  # without an output, or after it, the rows left are only counted
     tally.sha256, tally.bytes_before = on_change.content.sha256, on_change.content.size_bytes
     tally.archive = on_change.stored
     return tally
@@ -267,14 +268,14 @@ def compact_input(job: Job, run_config: RunConfig, outputs: Outputs, processes: 
 def _rows(
     job: Job, run_config: RunConfig, outputs: Outputs, records: RecordReader, tally: InputTally, processes: int
 ) -> Generator[FinishedRow, None, None]:
-    """Every transcript of the input, done, one at a time."""
+    """Work on the transcripts of the input, and pass on what the outputs want of each; yields one row at a time."""
     maker = row_maker(job, run_config)
     if outputs.training_rows:
         from compactor_cli.llm.model import training_row
 
         maker.example = partial(training_row, template=run_config.settings.template)
     path, emit = job.source.path, outputs.emit
-    announced: set[str] = set()  # each plan is emitted once, and before its transcript's end
+    announced: set[str] = set()  # each plan is emitted once, before the end of its transcript
     if run_config.model_run:
 
         def planned(transcript: Transcript, plan: Plan) -> None:  # from any thread
@@ -282,7 +283,7 @@ def _rows(
                 announced.add(transcript.sha256)
                 emit(Planned(path=path, report=planned_report(transcript, plan)))
             if plan.changes and run_config.purpose is Purpose.ACT:
-                # Before a model is paid for what cannot be written.
+                # Found out before a model is paid for a summary that could not be written.
                 check_writable(job.target, run_config.archive_of(job) if run_config.archives(job) else None)
 
         maker.planned = planned
@@ -298,7 +299,7 @@ def _rows(
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
         if not finished.report.sha256 and (emit or tally.lists(finished.report)):
-            # That of a row that stayed unread is asked for here alone.
+            # A row that was not read has no hash yet, and it is needed only here.
             sha256 = hashlib.sha256(finished.output).hexdigest()
             finished = replace(finished, report=replace(finished.report, sha256=sha256))
         tally.add(finished.report)
@@ -332,7 +333,10 @@ def _finished_rows(
 
 
 def row_dialect(path: str, limits: ReadLimits | None = None, *, is_plain: bool = False) -> str:
-    """The format of the first line, if it is a conversation; else empty. ``is_plain``: empty of packed files, too."""
+    """The dialect of the first line if that is a row with a conversation, or else an empty string.
+
+    With ``is_plain``, it is empty for compressed files as well.
+    """
     with open_stream(path, limits=limits) as stream:
         if is_plain and stream.compression is not Compression.NONE:
             return ""
@@ -356,7 +360,7 @@ def _only_rows(transcripts: Iterable[Transcript], source: str) -> Iterator[Trans
 
 
 def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
-    """What compacts the transcripts of an input."""
+    """The maker that works on the transcripts of an input."""
     archived = run_config.archives(job)
 
     def load_state(name: str) -> bytes | None:
@@ -394,7 +398,7 @@ def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
         maker.ask = lambda transcript, plan: hooks.ask(job.source.path, job.target.path, transcript, plan)
     if run_config.memory and (note := note_of(run_config.memory, job.source.path)):
         written = maker.summariser
-        # Guidance is for a summary to be written.
+        # Guidance asks for a newly written summary, so that the note is not used.
         maker.summariser = lambda guidance: written(guidance) if guidance else SessionNote(note, written(""))
     return maker
 
@@ -402,9 +406,10 @@ def row_maker(job: Job, run_config: RunConfig) -> RowMaker:
 def write_rows(
     target: Target, rows: Iterable[FinishedRow], tally: InputTally, on_change: ArchiveOnChange, stream: streams.Stream
 ) -> str:
-    """Write the rows: archive durable, then output, then the source replaced. The path written.
+    """Write the rows: make the archive durable, then the output, then replace the source.
 
-    ``rows`` add themselves to the ``tally``; nothing takes effect where they raise, be it after the last one.
+    Returns the path written, or an empty string if nothing was. ``rows`` must add themselves to the ``tally`` as they
+    are read. If they raise, even after the last one, no file changes.
     """
     with Output(target, stream, on_change) as output:
         for row in rows:
@@ -419,27 +424,27 @@ def write_rows(
         return path
 
 
-# Of the output of a hook, this much is taken as instructions or shown as its complaint.
-_HOOK_CHARS = 8_000
-_COMPLAINT_CHARS = 200
+_HOOK_CHARS = 8_000  # of a hook's standard output, used as instructions
+_COMPLAINT_CHARS = 200  # of the first line of a hook's standard error, shown to people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """The user's programs, run before and after; empty: none. ``seconds``: how long one may take.
+    """The user's programs, run before a transcript and after an input is compacted.
 
     Each gets one JSON object on its standard input. No shell is involved: the command is split into words as a shell
-    would, and run as it is.
+    would do it, and then run.
     """
 
-    before: str = ""
-    after: str = ""
-    seconds: float = 60.0
+    before: str = ""  # the command; empty: none
+    after: str = ""  # the command; empty: none
+    seconds: float = 60.0  # how long one may take
 
     def ask(self, path: str, output: str, transcript: Transcript, plan: Plan) -> str:
-        """Run the hook before: its standard output, as instructions for the summary.
+        """Run the hook ``before``; returns its standard output, which holds instructions for the summary.
 
-        Raises KeptAsIs where it ends with another code than 0, OutputError where it cannot be run or takes too long.
+        Returns an empty string if there is no such hook. Raises KeptAsIs if it ends with a code other than 0,
+        OutputError if it cannot be run or takes too long.
         """
         if not self.before:
             return ""
@@ -459,7 +464,7 @@ class Hooks:
         return answer[:_HOOK_CHARS].strip()
 
     def emit(self, report: InputReport) -> str:
-        """Run the hook after; what went wrong with it, empty if nothing did. The output stays in any case."""
+        """Run the hook ``after``; returns what went wrong with it, or an empty string. The output stays in any case."""
         if not self.after:
             return ""
         names = ("path", "output", "archive", "sha256", "tokens_before", "tokens_after", "bytes_before", "bytes_after")
@@ -472,7 +477,10 @@ class Hooks:
 
 
 def _run_hook(command: str, payload: Mapping[str, Any], seconds: float) -> tuple[int, str, str]:
-    """Exit code, standard output, and the first line of standard error for people. Raises OutputError."""
+    """Run a command; returns its exit code, its standard output, and `: ` with the first line of its standard error.
+
+    The last is empty if it wrote nothing there. Raises OutputError if it cannot be run or takes too long.
+    """
     import shlex
     import signal
     import subprocess
@@ -493,7 +501,7 @@ def _run_hook(command: str, payload: Mapping[str, Any], seconds: float) -> tuple
             step = "give it more time: --set hook-timeout=5m"
             raise OutputError(f"the hook {words[0]} took more than {seconds:g} seconds", next_step=step) from error
         finally:
-            if process.poll() is None:  # it and what it started are ended where they still run
+            if process.poll() is None:  # still running: it is ended together with what it started
                 os.killpg(process.pid, signal.SIGKILL)
     first = complaint.decode(errors="replace").strip().partition("\n")[0][:_COMPLAINT_CHARS]
     return process.returncode, answer.decode(errors="replace"), f": {first}" if first else ""

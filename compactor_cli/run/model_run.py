@@ -1,8 +1,8 @@
 """Models: what all transcripts of a run share when models write their summaries.
 
 Workers share one rate limit and one account, the `Gate`: a plain object that lives in one process (an actor of a
-cluster, or a process of its own). What a worker has of it keeps the interfaces of `RateLimiter` and `Spend`, so that
-its client knows nothing of clusters.
+cluster, or a process of its own). Workers use it through subclasses of `RateLimiter` and `Spend`, so that the model
+client works the same with and without a cluster.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ if TYPE_CHECKING:
 
     from compactor_cli.run.workers import Item, Result
 
-# Transcripts read ahead of the one whose turn it is to be written, per thread.
-_AHEAD = 2
+_AHEAD = 2  # transcripts begun ahead of the next one to be written, per thread
 
 
 def model_options(settings: Settings, **given: Any) -> ModelOptions:
-    """What is asked of a model by these settings: their template, and their rule for results of tools."""
+    """The options for a model by these settings: their template and their first rule for pruning results of tools."""
     if rule := next((rule for rule in settings.prune if rule.kind == "tool-result"), None):
         given["rule"] = rule
     return ModelOptions(template=settings.template, **given)
@@ -56,22 +55,23 @@ def model_options(settings: Settings, **given: Any) -> ModelOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """What the user wants of models in this run. Files None: no reply cache, no breaker beyond this run."""
+    """How models are used in this run."""
 
     model_options: ModelOptions
-    embedding_model: str = ""  # ranks by nearness to the task; without another model, nothing else is asked
+    # Ranks messages by similarity to the task; the only model in use if ``model_options`` names no other.
+    embedding_model: str = ""
     limits: SpendLimits = field(default_factory=SpendLimits)
     rate_limits: RateLimits = field(default_factory=RateLimits)
     keys: Keys = NO_KEYS
     fallback: Fallback | None = None
-    cache_file: Path | None = None
-    breaker_file: Path | None = None
+    cache_file: Path | None = None  # None: replies are not cached
+    breaker_file: Path | None = None  # None: the breaker's state ends with this run
     resets_breaker: bool = False
-    redacts: bool = True
+    redacts: bool = True  # whether secrets are removed from what is sent
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that are named, each once, those aside that the transcripts are to name or this machine has."""
+        """The names of the models, each once, without local ones and those that are taken from the transcripts."""
         fallback = self.fallback.model if self.fallback else ""
         options = self.model_options
         names = dict.fromkeys((options.model, *options.models.values(), self.embedding_model, fallback))
@@ -79,14 +79,14 @@ class ModelConfig:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about keys and names, and may be right all the same."""
+        """What is unusual about keys and names, but may be intended."""
         is_judged = not self.model_options.api_base and not self.model_options.price
         unknown = [name for name in self.models if is_judged and naming_of(name) is not Naming.KNOWN]
         odd = (f"litellm's table does not know the model {name}: it is asked as it is named" for name in unknown)
         return (*self.keys.warnings, *odd)
 
     def fingerprint(self) -> list[Any]:
-        """Values that JSON can hold, which differ whenever two configurations may give different summaries."""
+        """A list that JSON can hold, which differs whenever two configurations may give different summaries."""
         from compactor_cli.llm.prompts import version
 
         options = self.model_options
@@ -104,8 +104,8 @@ class ModelConfig:
 class ModelRun(AbstractContextManager["ModelRun"]):
     """The connection to the models, its event loop and threads; use as ``with ModelRun(config) as run``.
 
-    ``emit`` gets an event for each call, from the loop's thread. ``spend``, ``rate_limiter``, or the whole ``client``:
-    instead of the run's own, where other runs share them. Nothing is started before the first summary. On leaving,
+    ``emit`` gets an event for each call, from the loop's thread. ``spend``, ``rate_limiter`` and ``client`` are given
+    if other runs share them, and are made here otherwise. Nothing is started before the first summary. On leaving,
     requests under way are cancelled; replies that came in are in the cache.
     """
 
@@ -146,7 +146,7 @@ class ModelRun(AbstractContextManager["ModelRun"]):
 
     @property
     def name(self) -> str:
-        """The models that are asked, for people."""
+        """The models that are used, as a text for people."""
         return ", ".join(filter(None, (self.config.model_options.model, self.config.embedding_model)))
 
     @property
@@ -164,7 +164,7 @@ class ModelRun(AbstractContextManager["ModelRun"]):
 
     @property
     def threads(self) -> int:
-        """Transcripts worked on at once."""
+        """How many transcripts are worked on at once."""
         return max(1, self.config.rate_limits.concurrency)
 
     def summariser(self, archive_dir: Path, guidance: str = "") -> ModelSummariser:
@@ -180,7 +180,7 @@ class ModelRun(AbstractContextManager["ModelRun"]):
         )
 
     def importance(self) -> Importance:
-        """What ranks the middle by the embedding model."""
+        """The ranking of messages by the embedding model."""
         options = self.config.model_options
         redactor = self._redactor if self.config.redacts else None
         client, model = self._new_client(), self.config.embedding_model
@@ -189,14 +189,14 @@ class ModelRun(AbstractContextManager["ModelRun"]):
         )
 
     def estimate(self, request: Request, archive_dir: Path) -> Estimate:
-        """What the summary would take; added to ``planned``."""
+        """What the summary would cost; it is also added to ``planned``."""
         found = self.summariser(archive_dir).estimate(request)
         with self._lock:
             self.planned = self.planned + found
         return found
 
     def mapped(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """``work`` on items in threads; the results in their order. What ``work`` raises is raised here."""
+        """Run ``work`` on the items in threads; yields the results in their order and raises what ``work`` raises."""
         if self.threads == 1:
             yield from map(work, items)
             return
@@ -205,22 +205,23 @@ class ModelRun(AbstractContextManager["ModelRun"]):
         yield from in_order(self._pool, work, items, _AHEAD * self.threads)
 
     def settle(self) -> None:
-        """Called before an output takes effect; raises where it should not."""
+        """Called before an output takes effect; a subclass raises here to prevent that."""
 
     def _redactor(self) -> Redactor:
         return Redactor(self._known)
 
     def stop(self) -> None:
-        """Cancel what is under way: threads that wait for a reply go on with a failure."""
+        """Cancel the requests under way: threads that wait for a reply get a failure."""
         self._loop.close()
 
 
 def in_order(
     pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
 ) -> Generator[Result, None, None]:
-    """``work`` on items in the threads of the pool; the results in their order. What ``work`` raises is raised here.
+    """Run ``work`` on the items in the threads of the pool; yields the results in the order of the items.
 
-    At most ``ahead`` items are begun before the one whose turn it is; left early, what was not begun is not done.
+    What ``work`` raises is raised here. At most ``ahead`` items are submitted beyond the one whose result is next. If
+    the generator is closed early, items that were not begun are cancelled.
     """
     waiting: deque[Future[Result]] = deque()
     try:
@@ -236,17 +237,17 @@ def in_order(
 
 
 def check_setup(config: ModelConfig, *, has_keys_elsewhere: bool = False) -> None:
-    """Raises `UsageError` for set-up mistakes that no request is needed to see.
+    """Raise `UsageError` for mistakes in the set-up that can be found without a request.
 
-    They are: a model that litellm knows no provider of, or none of this name and one much like it, no key, a limit on
-    cost without a price. Models that the transcripts are to name cannot be checked.
+    They are: a model whose provider litellm does not know, a name that it does not know but that is close to one it
+    knows, a missing key, and a limit on cost without a price. Models named by the transcripts cannot be checked.
     """
     api_base, price = config.model_options.api_base, config.model_options.price
     for name in config.models:
         provider = model_calls.provider_of(name)
         if not provider and api_base:
-            provider = "openai"  # taken for a model of a server with OpenAI's interface
-        elif not provider or not is_provider(provider):  # litellm itself is asked only in doubt
+            provider = "openai"  # assumed to be a model of a server with OpenAI's interface
+        elif not provider or not is_provider(provider):  # only then, since litellm is slow to load
             provider = llm.find_provider(name, api_base)
         if not provider:
             nearest = ", ".join(nearest_models(name))
@@ -268,27 +269,28 @@ def check_setup(config: ModelConfig, *, has_keys_elsewhere: bool = False) -> Non
 
 
 class Gate:
-    """Lets requests pass at the rate of the cluster, and reserves money within its limits."""
+    """The one rate limit and the one account that all workers share; it lives in one process."""
 
     def __init__(self, rate_limits: RateLimits, limits: SpendLimits, rate_limiter: RateLimiter | None = None) -> None:
-        self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=1 << 20))  # no limit
+        # Each worker limits its own concurrency.
+        self._rate_limiter = rate_limiter or RateLimiter(replace(rate_limits, concurrency=1 << 20))
         self._spend = Spend(limits)
 
     async def acquire(self, tokens: int) -> int:
-        """Returns when a request of this many tokens may be sent: its number."""
+        """Wait until a request of this many tokens may be sent; returns its number."""
         async with self._rate_limiter.acquire(tokens) as number:
             return number
 
     async def took(self, number: int, tokens: int) -> None:
-        """As `RateLimiter.took`."""
+        """The same as `RateLimiter.took`."""
         self._rate_limiter.took(number, tokens)
 
     async def pause(self, seconds: float) -> None:
-        """Nobody sends anything for this long."""
+        """Let no request pass for this long."""
         self._rate_limiter.pause(seconds)
 
     async def account(self, name: str, *arguments: Any) -> Any:
-        """The method of `Spend`; `LimitReached` as a value: raised exceptions do not travel well."""
+        """Call this method of `Spend`. `LimitReached` is returned, as exceptions are changed between processes."""
         try:
             return getattr(self._spend, name)(*arguments)
         except LimitReached as reached:
@@ -300,7 +302,10 @@ class Gate:
 
 
 class SharedRateLimiter(RateLimiter):
-    """A worker's rate: its own places, and the gate's turns. ``gate``: a handle whose methods give awaitables."""
+    """A worker's rate limiter: it limits the worker's concurrency, and the gate limits the rate.
+
+    ``gate`` is a handle: ``gate.acquire.remote(…)`` returns an awaitable.
+    """
 
     def __init__(self, rate_limits: RateLimits, gate: Any) -> None:
         super().__init__(RateLimits(concurrency=rate_limits.concurrency))
@@ -308,21 +313,21 @@ class SharedRateLimiter(RateLimiter):
 
     @asynccontextmanager
     async def acquire(self, tokens: int) -> AsyncIterator[int]:
-        """One request, when both allow it; its number at the gate."""
+        """Wait until both limits allow a request; gives its number at the gate."""
         async with super().acquire(tokens):
             yield await self._gate.acquire.remote(tokens)
 
     def took(self, number: int, tokens: int) -> None:
-        """Told to the gate."""
+        """Report to the gate how many tokens the request took."""
         self._gate.took.remote(number, tokens)
 
     def pause(self, seconds: float) -> None:
-        """The provider named when to come back, and meant everyone."""
+        """Pause all workers: the provider's delay applies to everyone."""
         self._gate.pause.remote(seconds)
 
 
 class SharedSpend(Spend):
-    """A worker's account: all of it is the gate's. ``wait`` gives the result after a handle's answer."""
+    """A worker's account, kept by the gate. ``wait`` waits for an answer of the gate's handle and returns its value."""
 
     def __init__(self, gate: Any, wait: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -336,7 +341,7 @@ class SharedSpend(Spend):
         return found
 
     def reserve(self, call: Call) -> Reservation:
-        """As `Spend.reserve`, for the cluster. The prompt stays here."""
+        """The same as `Spend.reserve`, for all workers together. Neither prompt nor key is sent to the gate."""
         size = replace(call, messages=(), input_tokens=call.expected_input_tokens, key=NO_SECRET)
         found: Reservation | LimitReached = self._wait(self._gate.account.remote("reserve", size))
         if isinstance(found, LimitReached):
@@ -344,15 +349,15 @@ class SharedSpend(Spend):
         return found
 
     def settle(self, reservation: Reservation, reply: Reply) -> None:
-        """The request was answered."""
+        """Record that the request was answered."""
         self._wait(self._gate.account.remote("settle", reservation, replace(reply, text="")))
 
     def failed(self, reservation: Reservation, charge: Charge = Charge.NONE) -> None:
-        """The request failed."""
+        """Record that the request failed."""
         self._wait(self._gate.account.remote("failed", reservation, charge))
 
     def hit(self, reply: Reply) -> None:
-        """A call was answered from this machine's reply cache."""
+        """Record that a call was answered from this machine's reply cache."""
         self._wait(self._gate.account.remote("hit", replace(reply, text="")))
 
 
@@ -361,10 +366,10 @@ _STOP_SECONDS = 5.0
 
 @contextmanager
 def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[Callable[[], GateClient]]:
-    """A gate for the worker processes of this machine, for the time of the block; what connects each to it.
+    """Run a gate for the worker processes of this machine; gives the function with which each connects to it.
 
-    In a process of its own, not a thread of the parent: a process with threads is not to be forked. Workers send to it
-    by a socket that only they know the key of.
+    The gate runs in a process of its own, not in a thread of the parent: a process with threads should not be forked.
+    Workers connect by a socket whose key only they have.
     """
     import multiprocessing
     from multiprocessing.connection import Listener
@@ -372,7 +377,7 @@ def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[Callabl
     key = os.urandom(16)
     with tempfile.TemporaryDirectory(prefix="compact-") as folder:
         path = str(Path(folder, "gate"))
-        # Closed only at the end: closing takes its name away.
+        # Closed only at the end, since closing removes the socket's name.
         with Listener(path, "AF_UNIX", backlog=128, authkey=key) as listener:
             context = multiprocessing.get_context("fork")
             process = context.Process(target=_serve, args=(listener, Gate(rate_limits, limits)), daemon=True)
@@ -385,8 +390,8 @@ def local_gate(rate_limits: RateLimits, limits: SpendLimits) -> Iterator[Callabl
 
 
 def _serve(listener: SocketListener, gate: Gate) -> None:
-    """The life of the gate's process; the parent ends it."""
-    # The terminal sends Ctrl-C to all; the parent decides when the gate goes.
+    """The main function of the gate's process, which runs until the parent ends it."""
+    # The terminal sends Ctrl-C to all processes, but only the parent decides when the gate ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -398,7 +403,7 @@ def _serve(listener: SocketListener, gate: Gate) -> None:
 
 
 def _answer(connection: Connection, gate: Gate, loop: BackgroundEventLoop) -> None:
-    """One worker's questions: each is answered when its answer is there, whatever the others wait for."""
+    """Answer one worker's calls, each as soon as it is done: calls do not wait for one another."""
     sending = threading.Lock()
 
     async def answered(number: int, name: str, arguments: tuple[Any, ...]) -> None:
@@ -412,7 +417,7 @@ def _answer(connection: Connection, gate: Gate, loop: BackgroundEventLoop) -> No
 
 
 class GateAnswer(Future[Any]):
-    """The gate's answer to come; may be awaited on any event loop."""
+    """The future answer of the gate; may be awaited on any event loop."""
 
     def __await__(self) -> Generator[Any, None, Any]:
         import asyncio
@@ -421,7 +426,7 @@ class GateAnswer(Future[Any]):
 
 
 class GateClient(AbstractContextManager["GateClient"]):
-    """The gate as `SharedRateLimiter` and `SharedSpend` want it: ``client.acquire.remote(100)``; use in ``with``."""
+    """The gate's handle for `SharedRateLimiter` and `SharedSpend`: ``client.acquire.remote(100)``; use in ``with``."""
 
     def __init__(self, path: str, key: bytes) -> None:
         from multiprocessing.connection import Client
@@ -436,7 +441,7 @@ class GateClient(AbstractContextManager["GateClient"]):
     def __exit__(self, *raised: object) -> None:
         import socket
 
-        # Both sides see the end.
+        # So that the gate and the listening thread both see the end of the connection.
         with socket.socket(fileno=os.dup(self._connection.fileno())) as end, contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
         self._listener.join(_STOP_SECONDS)
@@ -446,7 +451,7 @@ class GateClient(AbstractContextManager["GateClient"]):
         return SimpleNamespace(remote=partial(self.ask, name))
 
     def ask(self, name: str, *arguments: Any) -> GateAnswer:
-        """Send a question; its answer is to be awaited, or waited for."""
+        """Call a method of the gate; the answer may be awaited, or waited for with ``result()``."""
         answer = GateAnswer()
         with self._lock:
             self._count += 1

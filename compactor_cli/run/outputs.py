@@ -1,4 +1,4 @@
-"""Outputs: where the result of each input goes, settled before any work; and what is written there.
+"""Outputs: where the result of each input goes, decided before any work; and the writing of it.
 
 What is written takes effect only after its original is archived.
 """
@@ -44,7 +44,7 @@ def _ignore(*values: object) -> None:
 
 
 class TargetKind(StrEnum):
-    """What kind of place a result goes to."""
+    """The kinds of places that a result can go to."""
 
     STDOUT = "stdout"
     FILE = "file"
@@ -54,9 +54,9 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where one result goes. ``path`` is ``-`` for standard output."""
+    """Where one result goes."""
 
-    path: str
+    path: str  # `-` for standard output
     kind: TargetKind
     compression: Compression = Compression.NONE
     existing: Existing = Existing.REFUSE
@@ -64,25 +64,26 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The command line's options about output; nothing set means standard output."""
+    """The command line's options for output; if none is set, results go to standard output."""
 
     output: str = ""
     output_dir: str = ""
     in_place: bool = False
     append: bool = False
-    force: bool = False  # overwrite; in place also what has hard links
-    compress: Compression = Compression.NONE  # for names without an ending of their own
+    force: bool = False  # overwrite existing files; in place, also files that are read-only or have hard links
+    compress: Compression = Compression.NONE  # for outputs whose name has no ending that names a compression
 
     @property
     def existing(self) -> Existing:
-        """What becomes of a file that is there already."""
+        """What to do with a file that already exists."""
         return Existing.REPLACE if self.force else Existing.REFUSE
 
 
 def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tuple[Target, ...]:
-    """The target of each source. Nothing is made or touched.
+    """The target of each source. Nothing is created or changed.
 
-    Raises `UsageError` for results that would be joined, and targets that are another's, an input, or there already.
+    Raises `UsageError` if several results would be joined, and for a target that is also another source's, that is an
+    input, or that already exists.
     """
     ways = (destination.output, destination.output_dir, destination.in_place, destination.append)
     if sum(map(bool, ways)) > 1:
@@ -95,7 +96,7 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
                 advice = f"name a file, or leave {option} out"
                 raise UsageError(f"standard input cannot be {what}", next_step=advice)
             if is_special(source.path):
-                # Refused before it is opened: a pipe that nobody writes to would be waited for.
+                # Refused before it is opened: opening a pipe that nobody writes to would wait for ever.
                 advice = "leave it out, or write with -o"
                 raise UsageError("is not a regular file", place=source.path, next_step=advice)
         return tuple(Target(path=source.path, kind=kind, existing=destination.existing) for source in sources)
@@ -124,7 +125,7 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
 
 
 def check_folder(path: str) -> None:
-    """Raise `UsageError` if the folder of a file that is to be written is not there."""
+    """Raise `UsageError` if the folder of a file that is to be written does not exist."""
     folder = Path(path).parent
     if not folder.is_dir():
         raise UsageError("there is no such folder", place=str(folder), next_step=f"make it: mkdir -p {folder}")
@@ -151,7 +152,7 @@ def _check_apart(sources: Sequence[InputSource], targets: Sequence[Target]) -> N
 
 
 def check_free(paths: Iterable[str], used: Iterable[str]) -> None:
-    """Raise `UsageError` if one of these files is one in use (an input, a target) or one before it, by any name."""
+    """Raise `UsageError` if one of these files, by any name, is in ``used`` (inputs, targets) or named twice."""
     files = [path for path in paths if path not in ("", STDOUT) and not is_special(path)]
     taken = {_identity(path) for path in used} if files else set()
     for path in files:
@@ -162,7 +163,7 @@ def check_free(paths: Iterable[str], used: Iterable[str]) -> None:
 
 
 def _identity(path: str) -> object:
-    """Equal for two names of one file; of a file that is not there yet, its full path."""
+    """A value that is equal for two names of one file: device and inode, or the full path of a file not yet there."""
     try:
         look = streams.look_at(path)
     except CompactError:
@@ -171,7 +172,10 @@ def _identity(path: str) -> object:
 
 
 def check_replaceable(path: str, existing: Existing) -> None:
-    """Raise `OutputError` if a file should not be replaced in place: no regular file, hard-linked, read-only."""
+    """Raise `OutputError` if a file must not be replaced in place.
+
+    That is so if it is not a regular file and, unless ``existing`` is REPLACE, if it is read-only or has hard links.
+    """
     with system_errors(path):
         status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
@@ -186,7 +190,7 @@ def check_replaceable(path: str, existing: Existing) -> None:
 
 
 def check_writable(target: Target, archive: Path | None) -> None:
-    """Raise `OutputError` if the system already refuses what will be written in place of a file, and in the archive."""
+    """Raise `OutputError` if the system would refuse to replace or append to the target, or to write to the archive."""
     places = [archive] if archive else []
     if target.kind is TargetKind.IN_PLACE:
         check_replaceable(target.path, target.existing)
@@ -201,12 +205,12 @@ def check_writable(target: Target, archive: Path | None) -> None:
 
 @contextmanager
 def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Warn = _ignore) -> Iterator[IO[bytes]]:
-    """A writer for one result; unless the target is a stream, it takes effect when the block ends well.
+    """Open a writer for one result; unless the target is a stream, the result takes effect if the block does not raise.
 
-    In place, the result has the source's compression and mode, and `Changed` or `InUse` is raised, with the file as
-    others left it, if anyone wrote to it since ``source`` was opened, or may do so; ``ready`` is called with SHA-256
-    and size of what is about to replace it. ``warn``: as in `atomic_writer`. Raises `OutputError` for what cannot be
-    written.
+    In place, the result has the source's compression and mode; `Changed` or `InUse` is raised, and the file left as it
+    is, if another program wrote to it since ``source`` was opened, or may be about to. ``ready`` is called with SHA-256
+    and size of what is about to replace the file. ``warn``: as in `atomic_writer`. Raises `OutputError` for what cannot
+    be written.
     """
     opened: AbstractContextManager[IO[bytes]]
     compression = target.compression
@@ -221,7 +225,7 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
     else:
         mode = atomic.DEFAULT_MODE
         if source.look is not None:
-            # What only its owner may read stays so.
+            # What only its owner may read stays private.
             mode &= stat.S_IMODE(os.fstat(source.file.fileno()).st_mode) | stat.S_IWUSR
         if not is_special(target.path):
             atomic.make_folders(followed(target.path).parent)
@@ -232,7 +236,7 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
 
 @contextmanager
 def standard_output() -> Iterator[IO[bytes]]:
-    """Standard output for bytes, after what was printed. Raises `OutputError`; a broken pipe is passed on."""
+    """Standard output for bytes, after the text printed so far. Raises `OutputError`; BrokenPipeError is passed on."""
     with system_errors("standard output"):
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -240,17 +244,17 @@ def standard_output() -> Iterator[IO[bytes]]:
 
 
 _PIECE_BYTES = 1 << 20
-# Sessions are continued and compacted again, with what the digest counted; rows of a dataset are not, and a
-# file on the disk for each of a million of them would cost more than the compaction.
+# States of digests stored for one input. A session is continued and compacted again, and its state is then used; a row
+# of a dataset rarely is, and a file for each of a million rows would cost more than their compaction.
 MOST_STATES = 64
 
 
 class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
     """Archives the input at ``path`` while it is read; nothing is stored of an input that stays as it is.
 
-    ``folder`` names the archive, when it is needed; None: nothing is stored at all. A file is copied from when
-    its first transcript changes, catching up with what was read before; a pipe, which cannot be read twice, from
-    its start.
+    ``folder`` returns the folder of the archive and is called when that is needed; None: nothing is stored at all.
+    Copying a file begins when its first transcript changes, with what was read before. Copying a pipe, which cannot be
+    read twice, begins at its start.
     """
 
     def __init__(self, folder: Callable[[], Path | None] | None, path: str) -> None:
@@ -270,13 +274,13 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         self._stack.close()
 
     def watch(self, piece: memoryview) -> None:
-        """An observer of the input's stream."""
+        """Take the next bytes of the input; an observer of its stream."""
         (self._writer or self.content)(piece)
 
     def add(self, report: TranscriptReport, state: bytes | None, on_invalid: OnInvalid = OnInvalid.KEEP) -> None:
-        """The next transcript, and its digest's state, which is durable on return.
+        """Add the next transcript, and the state of its digest, which is durable on return.
 
-        ``on_invalid`` DROP: lines of the input were left out up to here.
+        ``on_invalid`` is DROP if lines of the input were left out up to here.
         """
         length = report.bytes_before
         if report.outcome is Outcome.COMPACTED and self._folder:
@@ -291,7 +295,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         self._offset += length
 
     def commit(self, tally: InputTally) -> None:
-        """The input was read to its end, and changes: the original is durable on return. `record` comes next."""
+        """Store the original durably: the input was read to its end, and it changes. `record` has to follow."""
         if self._folder is None:
             return
         archive, writer = self.start()
@@ -304,7 +308,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
     def record(self, written_sha256: str = "", written_bytes: int = 0) -> None:
         """List the original in the manifest, durably, before its compaction takes effect.
 
-        ``written_*``: what takes its place, if something does; `undo` knows the file by it.
+        ``written_*`` are of what takes its place, if anything does; `undo` recognises the file by them.
         """
         if self._archive is None or self._committed is None:
             return
@@ -319,7 +323,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         )
 
     def journal(self, data: bytes) -> AbstractContextManager[None]:
-        """While ``data`` is being appended to the file, the archive holds it: a run that is killed is made good."""
+        """Keep ``data`` in the archive while it is appended to the file, so that a killed run can be completed."""
         from compactor_cli.archive.maintenance import journal
 
         if self._archive is None or self._committed is None:
@@ -327,9 +331,10 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         return journal(self._archive.folder, self._path, self._committed[0], data)
 
     def start(self) -> tuple[Archive, ArchiveWriter]:
-        """The archive, and its writer caught up with the stream: before the first byte, where none is read twice.
+        """The archive and its writer, which has by then got all that was read from the stream.
 
-        Raises `Changed` if the bytes archived are not those that were read.
+        Has to be called before the first byte of an input that cannot be read twice. Raises `Changed` if the bytes
+        archived are not those that were read.
         """
         if self._archive is None or self._writer is None:
             from compactor_cli.archive.store import Archive
@@ -339,13 +344,13 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
             archive = Archive(folder)
             writer = self._stack.enter_context(archive.writer())
             if missing := self.content.size_bytes:
-                with streams.open_stream(self._path, limits=NO_LIMITS) as again:  # no more than was read before
+                with streams.open_stream(self._path, limits=NO_LIMITS) as again:  # only what the limits let through
                     while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):
                         writer(piece)
                         missing -= len(piece)
             if writer.content.sha256 != self.content.sha256:
                 raise Changed("the file changed while it was read", place=self._path, next_step="run again later")
-            # What comes from here on is hashed once.
+            # The writer hashes what follows, so that it is hashed only once.
             self._archive, self._writer, self.content = archive, writer, writer.content
         return self._archive, self._writer
 
@@ -356,9 +361,9 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
 
 
 def added_bytes(path: str, whole: bytes, look: Look) -> bytes:
-    """What ``whole`` has more than the file that was looked at.
+    """The bytes of ``whole`` after those that the file, as it was at ``look``, holds.
 
-    Raises `Changed` if anyone wrote to it since, `OutputError` if its bytes are not the beginning of ``whole``.
+    Raises `Changed` if the file changed since, `OutputError` if its bytes are not the beginning of ``whole``.
     """
     at = 0
     try:
@@ -376,16 +381,15 @@ def added_bytes(path: str, whole: bytes, look: Look) -> bytes:
     return whole[at:]
 
 
-# So much of an input that seems to stay as it is waits before a replacement is begun.
-HELD_BYTES = 8 << 20
+HELD_BYTES = 8 << 20  # output held in memory before a replacement file is begun for an input without a change so far
 
 
 class Output:
-    """The target of one input.
+    """Writes the output of one input to its target.
 
-    Appended, everything is held until `finish`. In place, nothing is begun before something changes, and a file
-    that stays as it is is not touched. On standard output the first transcript is held back until the second or
-    `finish`, so that an input of one transcript is archived before a byte of it is out.
+    To append, everything is held in memory until `finish`. In place, a replacement is begun only when something changes
+    or `HELD_BYTES` are exceeded, and a file that stays as it is is not touched. On standard output the first transcript
+    is held back until the second or `finish`, so that an input of one transcript is archived before any of it is out.
     """
 
     def __init__(self, target: Target, stream: Stream, on_change: ArchiveOnChange) -> None:
@@ -408,7 +412,7 @@ class Output:
         self._stack.__exit__(*raised)
 
     def write(self, data: bytes, changed: bool) -> None:
-        """The next transcript."""
+        """Write the next transcript."""
         is_first, self._is_empty = self._is_empty, False
         self._held.append(data)
         self._held_bytes += len(data)
@@ -418,13 +422,13 @@ class Output:
             self._release()
         elif not is_first:
             self._release()
-            if self._file is sys.stdout.buffer:  # not packed: whoever reads it may work on it
+            if self._file is sys.stdout.buffer:  # not compressed, so that its reader can use it at once
                 self._file.flush()
 
     def finish(self, altered: bool) -> str:
-        """Everything was given and archived: let it take effect. The path written, empty if none was.
+        """Let the output take effect, after all is written and archived; returns its path, or "" if nothing is written.
 
-        What was archived is listed when it is known what takes its place, and before that happens.
+        What was archived is listed once it is known what takes its place, and before that happens.
         """
         path, kind, look = self._target.path, self._target.kind, self._stream.look
         if kind in (TargetKind.IN_PLACE, TargetKind.APPEND) and not altered:
@@ -463,18 +467,17 @@ class Output:
             self._held_bytes = 0
 
 
-# Odd rows are listed wherever they stand, within reason.
-LISTED_ODD = 10_000
+LISTED_ODD = 10_000  # rows listed at most that failed, have warnings or are over their target
 
 
 @dataclass(slots=True, kw_only=True)
 class InputTally:
-    """What became of an input: its transcripts counted, its hash, and where output and original lie."""
+    """What became of an input: its transcripts counted, its hash, and the paths of output and archived original."""
 
     path: str
     records: RecordReader | None = None
-    output: str = ""
-    archive: str = ""
+    output: str = ""  # the path written; empty: none
+    archive: str = ""  # the path of the archived original; empty: none
     sha256: str = ""
     bytes_before: int = 0
     counts: Counter[Outcome] = field(default_factory=Counter)
@@ -483,11 +486,11 @@ class InputTally:
     bytes_after: int = 0
     record_count: int = 0
     over_target: int = 0
-    fell_back: int = 0
-    left: int = 0
-    written_as: str = ""
-    not_carried: Counter[str] = field(default_factory=Counter)
-    dialect: str = ""
+    fell_back: int = 0  # transcripts whose summary is the digest's, in part or whole, though a model was asked
+    left: int = 0  # transcripts left as they were for want of a summary
+    written_as: str = ""  # the format of the output if it is not the input's
+    not_carried: Counter[str] = field(default_factory=Counter)  # what the output's format cannot hold, by name
+    dialect: str = ""  # that of the first transcript with one
     warnings: list[str] = field(default_factory=list)
     _listed: list[TranscriptReport] = field(default_factory=list)
 
@@ -508,7 +511,7 @@ class InputTally:
         return bool(self.counts[Outcome.COMPACTED] or self.dropped)
 
     def add(self, report: TranscriptReport) -> None:
-        """One more transcript."""
+        """Count one more transcript."""
         self.counts[report.outcome] += 1
         self.tokens_before += report.tokens_before
         self.tokens_after += report.tokens_after
@@ -525,7 +528,7 @@ class InputTally:
             self._listed.append(report)
 
     def lists(self, report: TranscriptReport) -> bool:
-        """Whether the report of this transcript, the next, is shown."""
+        """Whether the next transcript, which has this report, is listed in the report of the input."""
         is_odd = report.outcome is Outcome.FAILED or bool(report.warnings or report.over_target)
         return len(self._listed) < (LISTED_ODD if is_odd else LISTED)
 

@@ -1,8 +1,8 @@
 """Provider: the summaries of a dataset by batch jobs, round by round, until nothing is missing.
 
-Round 1 asks for all leaves, the next ones for what could not be asked before: joined summaries, second attempts at
-replies that were not accepted, halves of prompts that were too long. What a job fails at falls to the ladder (asked
-live) or to the digest. A shard is written as soon as none of its summaries waits.
+Round 1 requests all leaves. Later rounds request what depends on earlier replies: summaries joined from others, second
+attempts at replies that were not accepted, halves of prompts that were too long. What a job fails at is left to the
+fallback model (asked live) or to the digest. A shard is written as soon as none of its summaries waits for a reply.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ CREATE INDEX IF NOT EXISTS waiting ON calls (job);
 class RequestFault(StrEnum):
     """Why a request has no reply."""
 
-    TOO_LONG = "too long"  # the prompt does not fit the model: cut smaller, it may
+    TOO_LONG = "too long"  # the prompt does not fit the model; cut into smaller ones, it may
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRequest:
-    """One request: waiting, or with a reply or a fault and its reason."""
+    """What is known of one request: a reply, or a fault with its reason, or neither while it waits."""
 
     reply: Reply | None = None
     fault: RequestFault | None = None
@@ -63,20 +63,20 @@ class LoggedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderJob:
-    """One batch job. ``name`` empty: it was about to be begun; ``status`` is the provider's."""
+    """One batch job."""
 
     number: int
-    round: int
-    name: str
-    status: str
-    requests: int
+    round: int  # from 1
+    name: str  # the provider's; empty: the job was about to be begun
+    status: str  # the provider's, or `sending` or `begun`
+    requests: int  # how many
 
 
 class BatchJobLog:
-    """What was asked of a provider by batch jobs and what came back, in one SQLite file next to the outputs.
+    """The requests sent to a provider in batch jobs, and the replies, in one SQLite file next to the outputs.
 
-    Readable by its owner only. A prompt is in it until its job is begun, a reply as long as the file; both with
-    secrets taken out. Keys are never in it. Safe for the threads of one process.
+    Only its owner can read the file. It holds a prompt until its job is begun, and a reply for good; secrets are
+    removed from both. It never holds keys. Safe for the threads of one process.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -90,7 +90,7 @@ class BatchJobLog:
 
     @classmethod
     def open(cls, folder: Path) -> BatchJobLog:
-        """The log that is there. Raises `UsageError` if there is none."""
+        """Open the log in a folder. Raises `UsageError` if there is none."""
         if not (folder / NAME).is_file():
             advice = "begin with: compactor batch submit … --output-dir DIR"
             raise UsageError("no batch jobs were begun here", place=str(folder), next_step=advice)
@@ -101,17 +101,17 @@ class BatchJobLog:
         self._database.close()
 
     def store_request(self, value: Any) -> None:
-        """Set down what was asked for, in JSON."""
+        """Store the options of the submitted run, a value that JSON can hold."""
         self._do("DELETE FROM request")
         self._do("INSERT INTO request VALUES (?)", json.dumps(value))
 
     def request(self) -> Any:
-        """What was asked for; None before it was stored."""
+        """The options of the submitted run; None before they were stored."""
         found = self._do("SELECT value FROM request")
         return json.loads(found[0][0]) if found else None
 
     def entry(self, key: bytes) -> LoggedRequest | None:
-        """What is known of a request; None if it was never wanted."""
+        """What is known of a request; None if it was never entered."""
         found = self._do("SELECT reply, fault, reason FROM calls WHERE key = ?", key)
         if not found:
             return None
@@ -120,18 +120,18 @@ class BatchJobLog:
         return LoggedRequest(reply=kept, fault=RequestFault(fault) if fault else None, reason=reason or "")
 
     def want(self, key: bytes, line: str, input_tokens: int, output_tokens: int) -> None:
-        """Set down a request to be sent."""
+        """Enter a request to be sent, unless it is in the log already."""
         query = "INSERT OR IGNORE INTO calls (key, line, input_tokens, output_tokens) VALUES (?, ?, ?, ?)"
         self._do(query, key, line, input_tokens, output_tokens)
 
     def wanted(self) -> tuple[int, int, int]:
-        """Requests still to be sent: their number, tokens of their prompts, and tokens of the longest replies."""
+        """The number of requests still to be sent, the tokens of their prompts and the most tokens of their replies."""
         query = "SELECT count(*), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0) FROM calls"
         count, sent, received = self._do(f"{query} WHERE job IS NULL")[0]
         return count, sent, received
 
     def wanted_lines(self, most: int, most_bytes: int) -> Iterator[tuple[bytes, str]]:
-        """(key, line) of the next requests to be sent, as many as one job takes."""
+        """The (key, line) of the next requests to be sent, within one job's limits; a single one may exceed them."""
         size = 0
         for key, line in self._do("SELECT key, line FROM calls WHERE job IS NULL ORDER BY key LIMIT ?", most):
             size += len(line.encode()) + 1
@@ -146,16 +146,16 @@ class BatchJobLog:
         return tuple(ProviderJob(**dict(zip(names, row, strict=True))) for row in rows)
 
     def intend(self, round_number: int, requests: int) -> int:
-        """Set down that a job is about to be begun; its number."""
+        """Enter that a job is about to be begun; returns its number."""
         query = "INSERT INTO jobs (round, status, requests) VALUES (?, 'sending', ?) RETURNING number"
         return int(self._do(query, round_number, requests)[0][0])
 
     def forget(self, number: int) -> None:
-        """A job that was not begun after all."""
+        """Remove a job that was not begun after all."""
         self._do("DELETE FROM jobs WHERE number = ?", number)
 
     def begun(self, number: int, name: str, keys: list[bytes]) -> None:
-        """The job has these requests; their prompts are no longer needed."""
+        """Enter that the job was begun with these requests, and delete their prompts, which are no longer needed."""
         with self._lock, self._database:
             self._database.execute("BEGIN")
             query = "UPDATE jobs SET name = ?, status = 'begun' WHERE number = ?"
@@ -164,22 +164,22 @@ class BatchJobLog:
             self._database.executemany(update, [(number, key) for key in keys])
 
     def keep(self, key: bytes, entry: LoggedRequest) -> None:
-        """Set down what came back."""
+        """Enter the reply to a request, or its fault."""
         reply = json.dumps(asdict(entry.reply)) if entry.reply else None
         query = "UPDATE calls SET reply = ?, fault = ?, reason = ? WHERE key = ?"
         self._do(query, reply, entry.fault.value if entry.fault else None, entry.reason, key)
 
     def set_status(self, number: int, status: str) -> None:
-        """The provider's status of a job."""
+        """Enter the provider's status of a job."""
         self._do("UPDATE jobs SET status = ? WHERE number = ?", status, number)
 
     def give_up(self, number: int, reason: str) -> None:
-        """The job has ended: what nothing came back for has failed."""
+        """Enter that the requests of an ended job for which nothing came back have failed."""
         query = "UPDATE calls SET fault = ?, reason = ? WHERE job = ? AND reply IS NULL AND fault IS NULL"
         self._do(query, RequestFault.FAILED.value, reason, number)
 
     def tally(self) -> dict[str, float]:
-        """What came back: replies, faults, tokens and their price."""
+        """The number of replies and faults, and the tokens and cost of the replies."""
         query = """SELECT count(reply), count(fault), coalesce(sum(json_extract(reply, '$.input_tokens')), 0),
             coalesce(sum(json_extract(reply, '$.output_tokens')), 0),
             coalesce(sum(json_extract(reply, '$.cost_usd')), 0) FROM calls"""
@@ -192,40 +192,40 @@ class BatchJobLog:
 
 
 class Missing(StrEnum):
-    """What to do with a request that the log has no reply to."""
+    """What to do with a request whose reply is not in the log."""
 
-    SEND = "send"  # set it down for the next job
+    SEND = "send"  # enter it for the next job
     ASK = "ask"  # ask live
-    GIVE_UP = "give up"  # the digest, or what else the user asks for where a model gives nothing
+    GIVE_UP = "give up"  # the digest writes the summary, or whatever the options name for a failed model
 
 
 class Deferred(KeptAsIs):
-    """The summary waits for replies: its transcript is not to be written yet."""
+    """The summary waits for replies, so that its transcript must not be written yet."""
 
 
 class Pending(TryLater):
-    """Summaries of this shard wait for replies: nothing of it is written yet."""
+    """Summaries of this shard wait for replies, so that nothing of it is written yet."""
 
 
 class RecordedClient(ModelClient):
-    """A client that answers from the log, and sets down what it cannot answer; it sends only with ASK.
+    """A client that answers from the log and enters the requests that it cannot answer; it sends some only with ASK.
 
-    The summaries of a dataset are made as live ones are, again and again: each time further, until nothing is missing.
-    Prompts depend only on the transcript, the settings and the replies before them, so what was answered once is found
-    again, and replies are checked, retried, cut smaller and joined by the same code as live ones.
+    The summaries of a dataset are made by the code for live models, again and again, each time with more of the
+    replies, until none is missing. Prompts depend only on the transcript, the settings and earlier replies, so that a
+    request answered once is found again. Checks, retries, cuts and joins of replies work as they do live.
     """
 
     def __init__(self, job_log: BatchJobLog, batches: Batches, missing: Missing, **options: Any) -> None:
         super().__init__(**options)
-        self.deferred = 0  # requests of this shard that wait
+        self.deferred = 0  # requests of this shard that wait for a reply
         self._job_log = job_log
         self._batches = batches
         self._missing = missing
 
     async def ask(self, call: Call, redactor: Redactor | None = None) -> Reply:
-        """The reply in the log. Raises `Deferred` where one is to come; else as `ModelClient.ask`.
+        """The reply in the log. Raises `Deferred` if it is still to come; otherwise the same as `ModelClient.ask`.
 
-        It does not wait before it raises, so calls that are asked side by side are all set down.
+        It raises without waiting, so that concurrent calls are all entered.
         """
         sent = redacted(call, redactor)
         key = key_of(sent)
@@ -247,19 +247,19 @@ class RecordedClient(ModelClient):
         raise GaveUp(entry.reason if entry and entry.reason else "no reply from any batch job")
 
     def fallback_of(self, call: Call) -> Call | None:
-        """The fallback model is asked live, or not at all."""
+        """The call for the fallback model, which is only ever asked live; None if nothing may be."""
         return super().fallback_of(call) if self._missing is Missing.ASK else None
 
 
 class RecordedRun(ModelRun):
-    """A run whose outputs take effect only where none of their summaries waits."""
+    """A run whose outputs take effect only if none of their summaries waits for a reply."""
 
     def __init__(self, config: ModelConfig, client: RecordedClient) -> None:
         super().__init__(config, client=client)
         self._recorded = client
 
     def settle(self) -> None:
-        """Raises `Pending` where a summary of this shard waits."""
+        """Raise `Pending` if a summary of this shard waits for a reply."""
         if waiting := self._recorded.deferred:
             raise Pending(f"{waiting:,} requests wait for a batch job", next_step="collect again later")
 
@@ -274,11 +274,11 @@ _TOO_LONG = ("context_length_exceeded", "maximum context length", "prompt is too
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one look came to. ``results``: of the shards, if they could be tried; ``sent``: requests of a new round."""
+    """The result of one `Provider.step`."""
 
     jobs: tuple[ProviderJob, ...]
-    results: tuple[ShardResult, ...] = ()
-    sent: int = 0
+    results: tuple[ShardResult, ...] = ()  # of the shards; empty if a job was still under way
+    sent: int = 0  # requests sent in a new round
 
     @property
     def waits(self) -> bool:
@@ -287,7 +287,10 @@ class Step:
 
 
 def call_template(config: ModelConfig) -> Call:
-    """A call with no messages: model, server and key of the jobs. Raises `UsageError` where none can take jobs."""
+    """A call without messages that holds model, server and key of the jobs.
+
+    Raises `UsageError` if more than one model is named, or if its provider takes no batch jobs.
+    """
     model_options = config.model_options
     model = model_calls.served_name(model_options.model, model_options.api_base)
     if model_options.models or model_options.model == AUTO:
@@ -300,7 +303,7 @@ def call_template(config: ModelConfig) -> Call:
 
 
 class Provider:
-    """The jobs of one output folder. ``mark`` distinguishes them from those of others at the same provider."""
+    """Runs the jobs of one output folder. ``mark`` distinguishes them from other jobs at the same provider."""
 
     def __init__(self, job_log: BatchJobLog, config: ModelConfig, mark: str) -> None:
         self._job_log = job_log
@@ -310,10 +313,10 @@ class Provider:
         self._batches = Batches(self._template)
 
     def step(self, shards: Sequence[Shard], options: RunConfig, missing: Missing, rounds: int) -> Step:
-        """Fetch what came back; if nothing is under way any more, try the shards, and send what they lack.
+        """Fetch the replies; if no job is under way any more, try the shards and send the requests that they lack.
 
-        After this many ``rounds`` nothing is sent. Raises `TryLater` where the provider does not answer, `UsageError`
-        where a limit would be passed; what came back is kept.
+        After this many ``rounds`` nothing is sent. Raises `TryLater` if the provider does not answer, `UsageError` if a
+        limit would be exceeded; replies that were fetched are kept.
         """
         self.fetch()
         if (now := Step(jobs=self._job_log.jobs())).waits:
@@ -332,7 +335,7 @@ class Provider:
             fallback=config.fallback,
         )
         results: list[ShardResult] = []
-        # The log is the cache: a reply that was paid live goes to the usual one only with batch run.
+        # The log takes the place of the reply cache, which only `batch run` uses.
         with RecordedRun(replace(config, cache_file=None), client) as run:
             for shard in shards:
                 client.deferred = 0
@@ -341,7 +344,7 @@ class Provider:
         return Step(jobs=self._job_log.jobs(), results=tuple(results), sent=sent)
 
     def statuses(self) -> tuple[ProviderJob, ...]:
-        """The jobs, with their status at the provider now."""
+        """The jobs with their present status at the provider."""
         jobs = list(self._job_log.jobs())
         for place, job in enumerate(jobs):
             if job.name and job.status not in ENDED:
@@ -349,10 +352,10 @@ class Provider:
         return tuple(jobs)
 
     def fetch(self) -> None:
-        """Ask how the jobs stand, and keep what those that ended have brought."""
+        """Ask for the status of the jobs, and store the results of those that ended."""
         for job in self._job_log.jobs():
             if job.status == _SENDING:
-                # It was about to be begun when the process died: taken up if the provider has it.
+                # The process died when the job was about to be begun: it is continued if the provider has it.
                 if name := self._tried_call(self._batches.find, self._named(job.number)):
                     keys = [key for key, _ in self._job_log.wanted_lines(job.requests, MOST_BYTES)]
                     self._job_log.begun(job.number, name, keys)
@@ -370,7 +373,7 @@ class Provider:
             self._job_log.set_status(job.number, found.status)
 
     def _keep(self, line: bytes) -> None:
-        """One result. A line that cannot be read is passed over."""
+        """Store one result. A line that cannot be read is ignored."""
         try:
             value = json.loads(line)
             key = bytes.fromhex(value["custom_id"])
@@ -400,7 +403,7 @@ class Provider:
         return self._config.model_options.price or batch_price_of(self._template.model)
 
     def _send(self, round_number: int) -> int:
-        """Begin jobs for all that is wanted; how many requests that was."""
+        """Begin jobs for all requests still to be sent; returns how many those were."""
         count, input_tokens, output_tokens = self._job_log.wanted()
         limits, tally, price = self._config.limits, self._job_log.tally(), self._price
         cost = price.cost_usd(input_tokens=input_tokens, output_tokens=output_tokens) if price else 0.0

@@ -1,7 +1,7 @@
-"""Rows: one transcript of an input decided, or compacted, or passed on as it was where that fails.
+"""Rows: plan or compact one transcript of an input; a row of a dataset that fails is passed on as it was.
 
-A row gives the same bytes wherever it is worked on. `jobs` reads and writes the inputs that hold rows; `engine`
-compacts one.
+The result of a row is the same bytes in any process. `jobs` reads and writes the inputs that hold rows; `engine`
+compacts a single transcript.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 
 LEFT_AS_IT_WAS = "left as it was"
-# Keys of rows under which the formats of datasets have their messages.
+# The keys of a row under which datasets commonly have the messages.
 COMMON_NAMES = ("messages", "conversations")
 
 
-# One counter for all transcripts of a model: texts that come again are counted once.
+# All transcripts of a model share a counter, so that a repeated text is counted only once.
 _shared_counter = lru_cache(maxsize=64)(counter_for)
 
 
 def kept(transcript: Transcript, reason: str, planned: Plan) -> Compaction:
-    """The transcript as it was, at the user's request, with the sizes of what was ``planned``."""
+    """The result for a transcript that stays as it was, at the user's request; its sizes are those ``planned``."""
     row = _as_it_was(transcript, reason, planned.tokens_before, planned.target_tokens)
     warnings = () if reason == "declined" else (f"{LEFT_AS_IT_WAS}: {reason}",)
     return replace(row, report=replace(row.report, warnings=warnings))
@@ -63,36 +63,40 @@ def _as_it_was(transcript: Transcript, reason: str, tokens: int = 0, target_toke
     return Compaction(output=transcript.source(), plan=plan, report=planned_report(transcript, plan))
 
 
-# An original may begin with a summary itself, and so on; the size is counted back through this many of them.
+# An archived original may itself begin with a summary of an older one; sizes are counted back through this many.
 _MOST_GENERATIONS = 16
-# How often a text to read is compacted further, because its headings and fences take more than messages do.
+# How often an output that is a text to read is compacted further: its headings and fences take tokens of their own.
 MAX_REFITS = 4
 _REFIT_SLACK_TOKENS = 8
 
-# Shows a person a compaction; gives "" (take it), None (leave the transcript as it is) or what to do better.
+# Shows a person a compaction; returns "" (accepted), None (leave the transcript as it is) or what to improve.
 Review = Callable[[Transcript, Compaction], str | None]
 
 
 class LazyDigest:
-    """The built-in summariser, imported when the first summary is written: most runs of a timer write none."""
+    """The built-in summariser, imported only with the first summary, since most runs started by a timer write none."""
 
     def __init__(self, guidance: str) -> None:
         self._guidance = guidance
 
     def summarise(self, request: Request) -> Answer:
-        """The summary of ``request.covered`` within its budget; guidance is a focus to it."""
+        """The summary of ``request.covered`` within its budget; the guidance is added to the focus."""
         from compactor_cli.digest.digest import Digest
 
         focus = f"{request.focus} {self._guidance}".strip()
         return Digest().summarise(replace(request, focus=focus))
 
 
-# Stands for the name of the input, without folder and extensions.
+# In the path of a note, stands for the name of the input without folder and extensions.
 NOTE_NAME = "{name}"
 
 
 def note_of(file: str, path: str) -> str:
-    """The note for the input ``path``; empty where each session has its own, and this one none. Raises UsageError."""
+    """The text of the note for the input ``path``.
+
+    It is empty if each session has a note of its own and this one's is missing. Raises UsageError if the one note for
+    all is missing, or if a note cannot be read.
+    """
     found = Path(file.replace(NOTE_NAME, Path(path).name.partition(".")[0]))
     try:
         return found.read_text(encoding="utf-8-sig")
@@ -106,15 +110,18 @@ def note_of(file: str, path: str) -> str:
 
 
 class SessionNote:
-    """The note, with the digest of what it leaves out; where it does not fit the budget, another summariser."""
+    """Summarises by the agent's own note and a digest of what it leaves out.
+
+    If the note is empty or does not fit the budget, the summariser ``otherwise`` is used.
+    """
 
     def __init__(self, note: str, otherwise: Summariser) -> None:
         self._note = note.strip()
         self._otherwise = otherwise
 
     def summarise(self, request: Request) -> Answer:
-        """The summary, within ``request.budget_tokens`` and without a call of any model if the note fits."""
-        # Here, so that a run without a note does not load the digest before it knows that it needs one.
+        """The summary within ``request.budget_tokens``; if the note fits, no model is called."""
+        # Imported here, so that a run without a note does not load the digest before it is needed.
         from compactor_cli.digest.language import LANGUAGES, detect
         from compactor_cli.llm.prompts import heading_lines
         from compactor_cli.llm.quoting import quoter
@@ -122,7 +129,7 @@ class SessionNote:
         from compactor_cli.model.summary import Section, Source, Summary
 
         language = request.language if request.language != "auto" else detect([self._note])
-        # A line of the note must not be taken for a heading of the template when the summary is read back.
+        # Quoted so that no line of the note reads as a heading of the template when the summary is read back.
         prose = quoter(heading_lines(request.render, (*LANGUAGES, language)))(self._note)
         bare = Summary(source=Source.MEMORY, sections=(), prose=prose, language=language)
         size_tokens = request.count(request.render(bare))
@@ -135,18 +142,18 @@ class SessionNote:
         return replace(answer, summary=replace(answer.summary, source=Source.MEMORY))
 
 
-# What is made of a transcript besides its output.
+# Makes something else of a transcript and its compaction than the output: a page, a line of a plan file.
 View = Callable[[Transcript, Compaction], str | bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRow:
-    """One transcript done. ``views``: what was made of it besides, by the name of the output that gets it."""
+    """The result of one transcript."""
 
     output: bytes
     report: TranscriptReport
-    state: bytes | None = None
-    views: Mapping[str, str | bytes] = field(default_factory=dict)
+    state: bytes | None = None  # of the digest, to be archived; None: none
+    views: Mapping[str, str | bytes] = field(default_factory=dict)  # what else was made, by the field of `Outputs`
 
     @property
     def changed(self) -> bool:
@@ -165,23 +172,23 @@ class RowMaker:
     load_state: LoadState
     load_original: Callable[[str], Transcript | None] | None = None
     mode: Mode = Mode.REWRITE
-    archived: bool = True  # whether an archive keeps the originals: what is written says so only then
-    plans: Mapping[str, Saved] | None = None  # decisions to be followed; a transcript without one is refused
-    summariser: Callable[[str], Summariser] = LazyDigest  # for guidance that a person gave (empty: none)
-    estimate: Callable[[Request], Estimate] | None = None  # what a model would be asked
+    archived: bool = True  # whether an archive keeps the originals, as the summary then mentions
+    plans: Mapping[str, Saved] | None = None  # decisions to follow, by hash; a transcript without one is refused
+    summariser: Callable[[str], Summariser] = LazyDigest  # makes one that follows a person's guidance (empty: none)
+    estimate: Callable[[Request], Estimate] | None = None  # what a model would cost
     review: Review | None = None  # shows a person each compaction
-    ask: Callable[[Transcript, Plan], str] | None = None  # gets each plan, may give guidance or raise KeptAsIs
-    planned: Callable[[Transcript, Plan], None] | None = None  # gets each plan then, before it is carried out
-    example: Callable[[Request, str], bytes] | None = None  # makes a row of the summariser's call
-    engine: PluginEngine | None = None
-    importance: Importance | None = None
-    shape: OutputShape | None = None  # how the output is written, where that is not as it was
-    redacts: bool = False  # what is written holds no secret that the redactor knows
-    only_plans: bool = False  # rows are decided, not compacted
-    views: Mapping[str, View] = field(default_factory=dict)  # are made of each row
+    ask: Callable[[Transcript, Plan], str] | None = None  # gets plans with changes; may give guidance or raise KeptAsIs
+    planned: Callable[[Transcript, Plan], None] | None = None  # gets each plan after ``ask``, before it is carried out
+    example: Callable[[Request, str], bytes] | None = None  # makes a row of training data of the summariser's call
+    engine: PluginEngine | None = None  # a plug-in that plans and summarises instead of the built-in engine
+    importance: Importance | None = None  # is used instead of the importance that the settings name
+    shape: OutputShape | None = None  # the format of the output; None: that of the input
+    redacts: bool = False  # whether known secrets are removed from what is written
+    only_plans: bool = False  # whether rows are only planned, not compacted
+    views: Mapping[str, View] = field(default_factory=dict)  # what else is made of each row, by the field of `Outputs`
 
     def plan(self, transcript: Transcript) -> Compaction:
-        """The decision alone; the output stays the source."""
+        """Decide only: the result has the plan, the report and no output."""
         if self.redacts:
             clean, maker, _ = self._redacting(transcript)
             return maker.plan(clean)
@@ -221,7 +228,7 @@ class RowMaker:
     def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
         """The transcript with the size of what its newest summary covers, counted in the archived original.
 
-        A row of a dataset is looked up only where something was added to it: rows are many, and rarely continued.
+        A row of a dataset is looked up only if something follows its summary: rows are many, and rarely continued.
         """
         marker = previous_marker(transcript)
         is_row = transcript.frame.container is Container.ARRAY
@@ -235,7 +242,7 @@ class RowMaker:
         return replace(transcript, original_tokens=base_tokens(original, tokens))
 
     def compact(self, transcript: Transcript) -> Compaction:
-        """The transcript compacted."""
+        """Compact the transcript."""
         if self.redacts:
             return self._redacted(transcript)
         if transcript.fault:
@@ -248,14 +255,14 @@ class RowMaker:
         return merge_windows(stages, [self._whole(window) for window in stages])
 
     def make(self, transcript: Transcript) -> FinishedRow:
-        """The transcript, done."""
+        """Plan or compact the transcript, as ``only_plans`` has it, and make its views."""
         if transcript.unread_records:
             report = unread_report(transcript, self.settings, self._counter(transcript))
             return FinishedRow(output=transcript.source(), report=report)
         return self.finished(transcript, self.plan(transcript) if self.only_plans else self.compact(transcript))
 
     def finished(self, transcript: Transcript, row: Compaction) -> FinishedRow:
-        """The row, without what only its making needed."""
+        """The row with its views, reduced to what is kept of it."""
         views = {name: view(transcript, row) for name, view in self.views.items()}
         if row.example:
             views["training_rows"] = row.example
@@ -263,13 +270,13 @@ class RowMaker:
 
     @property
     def unread_bytes(self) -> int:
-        """Rows of texts of up to this many bytes need not be read; 0: all are."""
+        """Rows of nothing but text and of at most this many bytes are passed on unread; 0: all rows are read."""
         is_shown = self.only_plans or self.views
         reads_all = is_shown or self.redacts or self.shape or self.engine or self.planned or self.plans is not None
         return 0 if reads_all else unread_bytes(self.settings)
 
     def _redacting(self, transcript: Transcript) -> tuple[Transcript, RowMaker, Redactor]:
-        """The transcript without secrets, and who works on it so that its summary has none either."""
+        """The transcript without secrets, a maker whose summaries have none either, and the redactor of both."""
         from compactor_cli.llm.redact import Redacted, Redactor, redact_transcript
 
         redactor, summariser = Redactor(), self.summariser
@@ -277,7 +284,7 @@ class RowMaker:
         return redact_transcript(transcript, redactor), maker, redactor
 
     def _redacted(self, transcript: Transcript) -> Compaction:
-        """The transcript compacted, without secrets; one that only lost secrets was changed by that."""
+        """Compact the transcript without its secrets. If only secrets were removed, it counts as compacted as well."""
         if self.mode is Mode.APPEND:
             return self._redacted_addition(transcript)
         clean, maker, redactor = self._redacting(transcript)
@@ -295,7 +302,7 @@ class RowMaker:
         return replace(row, report=report, transcript=row.transcript or clean)
 
     def _redacted_addition(self, transcript: Transcript) -> Compaction:
-        """What is appended to the transcript, without secrets; the bytes before it stay, whatever they hold."""
+        """Compact in append mode: secrets are removed from what is appended, but not from the bytes before it."""
         from compactor_cli.llm.redact import Redactor, redact_json
 
         row = replace(self, redacts=False).compact(transcript)
@@ -317,7 +324,7 @@ class RowMaker:
             while self.review and row.changed and (feedback := self.review(transcript, row)) != "":
                 if feedback is None:
                     return self._shaped(transcript, kept(transcript, "declined", row.plan))
-                # The guidance before still holds.
+                # Earlier guidance still applies.
                 guidance = f"{guidance}\n{feedback}".strip()
                 row = self._compact(transcript, guidance)
             return self._shaped(transcript, row)
@@ -328,7 +335,7 @@ class RowMaker:
             return self.passed(transcript, error)
 
     def _shaped(self, transcript: Transcript, row: Compaction) -> Compaction:
-        """The row written in the shape that is wanted."""
+        """The row with its output in the format of ``shape``."""
         if self.shape is None:
             return row
         if self.shape.is_document:
@@ -338,7 +345,7 @@ class RowMaker:
         return replace(row, output=written.output, report=report)
 
     def _document(self, transcript: Transcript, row: Compaction, shape: OutputShape) -> Compaction:
-        """The row as a text to read, within its target as the text counts: compacted further where it is larger."""
+        """The row as a text to read: if the text is larger than the target, the transcript is compacted further."""
         counter = self._counter(transcript)
         target_tokens = row.plan.target_tokens if self.settings.target != Size() else 0
         aim_tokens = target_tokens
@@ -359,7 +366,7 @@ class RowMaker:
         return replace(row, output=output, report=report, plan=plan)
 
     def _compact(self, transcript: Transcript, guidance: str) -> Compaction:
-        """The transcript compacted by what is built in, or by a plug-in: where that fails, there is a warning."""
+        """Compact by the plug-in engine, or else by the built-in one, which also replaces a plug-in that fails."""
         saved, engine = self._saved(transcript), self.engine
         if saved or not engine:
             return self._built_in(transcript, guidance, saved)
@@ -379,7 +386,7 @@ class RowMaker:
         counter = self._counter(transcript)
         plan = saved.plan if saved else None
         if guidance and not plan and self.settings.keep.by not in UNBROKEN:
-            # What a person asks for is to stay as well, not only to be summarised.
+            # What a person asks for is also kept more readily, not only summarised.
             focused = replace(self.settings, focus=f"{self.settings.focus} {guidance}".strip())
             plan = self._planned(transcript, counter, focused)
         if self.ask:
@@ -397,7 +404,7 @@ class RowMaker:
             load_state=self.load_state,
             plan=plan,
             mode=self.mode,
-            # A saved digest is made again and compared; any other summary is taken as it is.
+            # A saved digest is written again and compared; any other saved summary is used as it is.
             summary_text=saved.summary if saved and saved.source in ("model", "plugin", "memory") else "",
             importance=self.importance,
             archived=self.archived,
@@ -427,7 +434,7 @@ class RowMaker:
         return _shared_counter(self.settings.tokenizer, transcript.model)
 
     def passed(self, transcript: Transcript, error: Exception) -> Compaction:
-        """The row as it was, with what went wrong; raises for a session, and for what is wrong with the command."""
+        """The row as it was, with what went wrong. Raises the error for a session, and if it is a UsageError."""
         if transcript.frame.container is Container.LINES or isinstance(error, UsageError):
             raise error
         what = str(error) if isinstance(error, CompactError) else f"defect: {type(error).__name__}: {error}"
@@ -451,7 +458,7 @@ def _place(transcript: Transcript) -> str:
 
 
 def merge_windows(stages: Sequence[Transcript], rows: Sequence[Compaction]) -> Compaction:
-    """One row of all: outputs one after another, sizes summed; the rest is that of the last window."""
+    """Merge the results of all windows: outputs joined, sizes summed; all else is that of the last window."""
     from compactor_cli.render.convert import not_carried_by_all
 
     reports = [row.report for row in rows]
@@ -473,5 +480,5 @@ def merge_windows(stages: Sequence[Transcript], rows: Sequence[Compaction]) -> C
 
 
 def mapped(work: Callable[[Item], Result], items: Iterable[Item], models: ModelRun | None) -> Iterator[Result]:
-    """``work`` on each item, the results in order; in threads where models are waited for."""
+    """Run ``work`` on each item, in threads if there are models to wait for; yields the results in order."""
     return models.mapped(work, items) if models else map(work, items)

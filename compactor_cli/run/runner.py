@@ -1,8 +1,7 @@
-"""A run over many inputs: results in the order of the inputs, however many processes work.
+"""A run over many inputs: the results come in the order of the inputs, however many processes work.
 
-Inputs that need nothing are not read again. What is known of one is its path, device, inode, size, time of change and
-hash, by the configuration under which it was looked at. It lies in a file of its own for each kind of configuration,
-which may be deleted at any time.
+A cache remembers inputs that needed nothing, so that they are not read again: path, device, inode, size, time of change
+and hash of each. Every kind of configuration has a cache file of its own, which may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -31,19 +30,17 @@ if TYPE_CHECKING:
     from compactor_cli.run.model_run import ModelRun
 
 
-# Enough small files a task that handing out costs nothing; measured: tasks of one file cost 66 % more.
+# A task has enough small files that handing it out costs next to nothing. Measured: tasks of one file take 66 % more.
 CHUNK_FILES = 64
 CHUNK_BYTES = 4 << 20
 CHUNKS_PER_PROCESS = 4
-# What a session takes of memory for each of its bytes, measured, and how much smaller packed text commonly is.
-MEMORY_PER_BYTE = 12
-COMMON_RATIO = 5
-# Inputs begun ahead of the one whose turn it is, per thread.
-AHEAD = 2
+MEMORY_PER_BYTE = 12  # bytes of memory for each byte of a session, measured
+COMMON_RATIO = 5  # by which compressed text is commonly smaller
+AHEAD = 2  # inputs begun ahead of the one whose result is next, per thread
 
 
-# An input that was worked on in another process or thread: its report, and before it what came up on the way, each
-# with the name of the output that is to get it.
+# The result of an input in another process or thread: its report, and the values for the outputs that come before it,
+# each with the name of the field of `Outputs`.
 _Held = tuple[InputReport, list[tuple[str, Any]]]
 
 
@@ -55,12 +52,12 @@ def run_batch(
     outputs: Outputs | None = None,
     seen: UnchangedCache | None = None,
 ) -> Generator[InputReport, None, None]:
-    """Do all jobs; one report per job, in their order.
+    """Do all jobs; yields one report per job, in their order.
 
-    Several ``processes`` share the inputs, or the rows of one input. Where one works on an input alone, the ``outputs``
-    get what comes up at once, else before its report. Closing the iterator, or an exception in it, stops the work;
-    an input being worked on stays as it was. Inputs that were not begun when a failed one stopped the run are
-    reported as skipped. Inputs that were ``seen`` in need of nothing, and are as they were, are not read.
+    Several ``processes`` share the inputs, or the rows of a single input. An input worked on in this process passes
+    values to the ``outputs`` at once, any other just before its report. Closing the iterator, or an exception in it,
+    stops the work; an input being worked on stays as it was. Inputs that were not begun when a failed one stopped the
+    run are reported as skipped. Inputs that ``seen`` knows as needing nothing, and that are unchanged, are not read.
     """
     outputs = outputs or Outputs()
     if seen:
@@ -84,13 +81,14 @@ def run_batch(
 
 
 def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: int) -> int:
-    """In how many processes these inputs are worked on, at least 1: there is memory for that many of the largest.
+    """How many processes, at least 1, can work on these inputs: there is memory for that many of the largest.
 
-    Sessions are held whole; of datasets a few rows are, so that their size does not count.
+    ``inputs`` are paths and sizes. A session is held whole; of a dataset only a few rows are, so that its size does not
+    count.
     """
     needed: list[tuple[int, str]] = []
     for path, size_bytes in inputs:
-        # Packed ones are taken to be as much smaller as text commonly is.
+        # Compressed ones are assumed to unpack to `COMMON_RATIO` times their size.
         ratio = 1 if compression_named(path) is Compression.NONE else COMMON_RATIO
         needed.append((MEMORY_PER_BYTE * ratio * size_bytes, path))
     largest = nlargest(processes, needed)
@@ -105,7 +103,7 @@ def affordable(inputs: Iterable[tuple[str, int]], processes: int, memory_bytes: 
 
 
 def memory_at_hand() -> int:
-    """The bytes that may still be taken on this machine, within the limit of its container."""
+    """The bytes of memory that are available on this machine and within its container's limit."""
     found = [sys.maxsize]
     with suppress(OSError, ValueError):
         found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -117,7 +115,7 @@ def memory_at_hand() -> int:
 def _unseen(
     jobs: Sequence[Job], run_config: RunConfig, processes: int, outputs: Outputs, seen: UnchangedCache
 ) -> Generator[InputReport, None, None]:
-    """What is as it was is dismissed before anything is begun, and reported in its place."""
+    """Do the jobs that ``seen`` does not dismiss; the reports of the dismissed ones come in their places."""
     reports = [seen.dismissed(job) for job in jobs]
     left = [job for job, report in zip(jobs, reports, strict=True) if report is None]
     results = run_batch(left, run_config, processes=processes, outputs=outputs)
@@ -137,7 +135,7 @@ def _unseen(
 def _in_threads(
     jobs: Sequence[Job], run_config: RunConfig, models: ModelRun, outputs: Outputs
 ) -> Generator[InputReport, None, None]:
-    """Threads, since the time goes to waiting for models. A file is begun when one of those before it is written."""
+    """Do the jobs in threads, as the time is spent waiting for models; only a few are begun before they are due."""
     from concurrent.futures import ThreadPoolExecutor
 
     from compactor_cli.run.model_run import in_order
@@ -164,7 +162,7 @@ def _in_processes(
     handed_out = 0
 
     def tasks() -> Iterator[Sequence[Job]]:
-        """Of few files, large ones apart."""
+        """Groups of neighbouring jobs: few enough that all processes get some, and closed by a large file."""
         nonlocal handed_out
         most = min(-(-len(jobs) // (processes * CHUNKS_PER_PROCESS)), CHUNK_FILES)
         size_bytes = 0
@@ -194,7 +192,7 @@ def _in_processes(
 
 
 def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
-    """The report, once the outputs have what came before it."""
+    """Pass the held values to the outputs; returns the report."""
     report, values = held
     for name, value in values:
         getattr(outputs, name)(value)
@@ -202,7 +200,10 @@ def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
 
 
 def _holding_work(run_config: RunConfig, wanted: Outputs, emit: Listener | None = None) -> Callable[[Job], _Held]:
-    """The work on an input in another process, or in a thread, from which ``emit`` gets events at once."""
+    """A function that does a job in another process or thread and holds what the ``wanted`` outputs are to get.
+
+    ``emit``, if given, gets the events at once; otherwise they are held too, without those of progress.
+    """
     stopped = False
 
     def work(job: Job) -> _Held:
@@ -242,9 +243,9 @@ def _stops(report: InputReport, run_config: RunConfig) -> bool:
 
 
 UNCHANGED_REASON = "the same as when it was last looked at"
-# A file may be written to twice within one tick of its clock; file systems' ticks are at most this long.
+# A second change within one tick of the file system's clock would not show in the time; ticks are at most this long.
 _TICK_SECONDS = 2.0
-# Of more inputs than these the ones looked at longest ago are forgotten; an entry takes some 250 bytes.
+# Of more inputs than this the oldest entries are dropped; an entry takes about 250 bytes.
 _MOST_SEEN = 200_000
 
 
@@ -252,16 +253,16 @@ _SEEN_TYPES = (int, int, int, int, str, int, int, int)
 
 
 class _SeenInput(NamedTuple):
-    """What an input was when it needed nothing, as the file has it. ``size_bytes`` is of its unpacked content."""
+    """An input as it was when it needed nothing. The fields are in the order of the values in the file."""
 
     device: int
     inode: int
-    packed_bytes: int
+    packed_bytes: int  # the size of the file
     mtime_ns: int
-    sha256: str
-    size_bytes: int
+    sha256: str  # of its unpacked content; empty for a file without a transcript
+    size_bytes: int  # of its unpacked content
     tokens: int
-    transcripts: int
+    transcripts: int  # how many it holds; 0: the file was skipped, as it has none
 
     @property
     def look(self) -> Look:
@@ -269,15 +270,15 @@ class _SeenInput(NamedTuple):
 
 
 class UnchangedCache:
-    """Dismisses what is as it was, and remembers what was found unchanged; use it for one run.
+    """Dismisses inputs that are as they were, and remembers those found to need nothing; use it for one run.
 
-    An entry is only made of a file that did not change while it was worked on, of which there was nothing to report.
+    Only a file that did not change while it was worked on, and about which nothing had to be reported, gets an entry.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._entries: dict[str, _SeenInput] = {}
-        # Without those of a file that is missing or damaged.
+        # A cache file that is missing or damaged has no entries.
         with suppress(OSError, ValueError, TypeError, AttributeError):
             for path, values in json.loads(file.read_bytes()).items():
                 if tuple(map(type, values)) == _SEEN_TYPES:
@@ -286,7 +287,7 @@ class UnchangedCache:
         self._changed = False
 
     def dismissed(self, job: Job) -> InputReport | None:
-        """The report of an input that is what it was when it needed nothing; None for any other."""
+        """The report of an input that is the same as when it needed nothing; None for any other."""
         path = str(Path(job.source.path).absolute())
         try:
             look = self._only_reads[path] = look_at(path)
@@ -295,7 +296,7 @@ class UnchangedCache:
         if (entry := self._entries.get(path)) is None:
             return None
         if entry.look != look:
-            # It was touched, or put in another one's place, and may hold the same bytes.
+            # It was touched or replaced, but may hold the same bytes.
             try:
                 is_same = look.size_bytes == entry.look.size_bytes and content_sha256(path) == entry.sha256
             except CompactError:
@@ -319,9 +320,9 @@ class UnchangedCache:
         )
 
     def note(self, job: Job, report: InputReport) -> None:
-        """An input that was not dismissed is done."""
+        """Take the report of an input that was not dismissed: make its entry, or remove it."""
         path = str(Path(job.source.path).absolute())
-        # Of what a person should see each time, no entry is made.
+        # What a person should see each time gets no entry.
         is_odd = report.exit_code or any(item.warnings or item.over_target for item in report.transcripts)
         if report.outcome is Outcome.UNCHANGED and not is_odd:
             self._enter(path, report.sha256, report.bytes_before, report.tokens_before, sum(report.counts.values()))
@@ -331,12 +332,12 @@ class UnchangedCache:
             self._changed = True
 
     def save(self) -> None:
-        """Keep what was learnt. Where that cannot be done, the next run looks again."""
+        """Write the entries if any changed. If that fails, the next run reads the inputs again."""
         if not self._changed:
             return
         newest = list(self._entries.items())[-_MOST_SEEN:]
         with suppress(CompactError):
-            # In ASCII: names of files may hold bytes that are not UTF-8.
+            # ASCII with escapes, since names of files may hold bytes that are not UTF-8.
             write_private(self._file, json.dumps(dict(newest), separators=(",", ":")))
 
     def _enter(self, path: str, sha256: str, size_bytes: int, tokens: int, transcripts: int) -> None:
@@ -352,7 +353,7 @@ class UnchangedCache:
 
 
 def seen_file(cache_folder: Path, run_config: RunConfig, kind: str) -> Path:
-    """The file for this configuration: it differs whenever another outcome is possible."""
+    """The cache file for this configuration; configurations that may have different outcomes have different files."""
     models = run_config.models.model_options if run_config.models else ""
     identity = (
         __version__,

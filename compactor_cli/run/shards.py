@@ -1,8 +1,8 @@
-"""Shards: inputs parted into pieces of work, the same for whoever looks, each compacted from a path to a path.
+"""Shards: inputs split into pieces of work, always in the same way; each is compacted from one path to another.
 
-Who does the work: this process, several of this machine, or a Ray cluster; each shard is tried on its own. All workers
-of a run that ask a model share one rate limit and one account, the `Gate`. On Ray (the extra [ray]) only paths travel;
-every node must see them, and have this package. Nothing is reported to Ray's makers.
+The work is done by this process, by several on this machine, or by a Ray cluster; each shard is tried on its own. All
+workers of a run with a model share one rate limit and one account, the `Gate`. On Ray (the extra [ray]) only paths are
+sent; every node must see them, and have this package. Ray's usage statistics are turned off.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ if TYPE_CHECKING:
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 INCLUDE = (*DEFAULT_INCLUDE, "*.parquet")
+# `-00002-of-00016` in `tides-00002-of-00016.jsonl`
 _PART = re.compile(r"-\d{5,}-of-\d{5,}(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """One piece of work. ``part`` None: the whole input."""
+    """One piece of work."""
 
     input: str
     output: str
-    size_bytes: int
-    part: Slice | None = None
+    size_bytes: int  # of the part; 0 if the input could not be looked at
+    part: Slice | None = None  # of bytes, or of row groups of a Parquet file; None: the whole input
 
 
 def plan_shards(
     sources: Sequence[InputSource], output_dir: str, split_bytes: int = DEFAULT_SPLIT_BYTES
 ) -> tuple[Shard, ...]:
-    """The shards of these inputs, below ``output_dir`` where a run with ``--output-dir`` would put them.
+    """The shards of these inputs; the outputs are below ``output_dir``, where a run with ``--output-dir`` puts them.
 
-    A file of rows that is not packed and larger than ``split_bytes`` (0: none) is parted at the beginnings of rows,
-    a Parquet file at its row groups: ``rows-00002-of-00016.jsonl``; joined in the order of their names, the outputs
-    are those of the whole file. All else is a shard as it is. The shards depend on the inputs and ``split_bytes``
-    alone. Raises `UsageError` for outputs that clash, with one another or with those of another parting.
+    A file of rows that is not compressed and larger than ``split_bytes`` (0: none is) is split at the beginnings of
+    rows, a Parquet file at its row groups: ``rows-00002-of-00016.jsonl``. The outputs, joined in the order of their
+    names, are the output of the whole file. Any other input is one shard. The shards depend on the inputs and
+    ``split_bytes`` alone. Raises `UsageError` for outputs that clash with one another or with those of an input split
+    differently.
     """
     if any(source.path == STDIN for source in sources):
         raise UsageError("standard input cannot be parted", next_step="name files")
@@ -73,7 +75,7 @@ def plan_shards(
             size_bytes = look_at(source.path).size_bytes
             parts = _parts(source.path, size_bytes, split_bytes)
         except InputError:
-            size_bytes, parts = 0, []  # it fails when its turn comes, and the others go on
+            size_bytes, parts = 0, []  # this shard fails when it is done, and the others go on
         if len(parts) < 2:
             shards.append(Shard(input=source.path, output=target.path, size_bytes=size_bytes))
             continue
@@ -98,16 +100,17 @@ def shards_below(folder: str, output_dir: str, split_bytes: int = DEFAULT_SPLIT_
 
 
 def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:
-    """Share ``index`` (from 1) of ``count``, in order: the largest shards go first, each to the least loaded.
+    """The shards of share ``index`` (from 1) of ``count``, in their order; shares are of about the same size.
 
-    Graham's rule of the longest processing time: no share is above 4/3 of the best possible largest one (R. Graham,
-    "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math. 17, 1969).
+    The largest shards are assigned first, each to the share with the least so far. By Graham's rule of the longest
+    processing time no share is above 4/3 of the best possible largest one (R. Graham, "Bounds on Multiprocessing Timing
+    Anomalies", SIAM J. Appl. Math. 17, 1969).
     """
     loads = [(0, number) for number in range(1, count + 1)]
     mine: set[int] = set()
     for place in sorted(range(len(shards)), key=lambda place: (-shards[place].size_bytes, shards[place].output)):
         load, number = heapq.heappop(loads)
-        # Every shard costs something, however small: files of nothing are spread as well.
+        # One more byte for each shard, so that empty ones are spread as well.
         heapq.heappush(loads, (load + shards[place].size_bytes + 1, number))
         if number == index:
             mine.add(place)
@@ -115,14 +118,14 @@ def share(shards: Sequence[Shard], index: int, count: int) -> tuple[Shard, ...]:
 
 
 def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, int]]:
-    """The slices, each with its size. Fewer than two: the file is not parted."""
+    """The slices of a file, each with its size in bytes. Fewer than two: the file is not split."""
     if not split_bytes or size_bytes <= split_bytes:
         return []
     if not is_parquet(source):
         count = -(-size_bytes // split_bytes) if row_dialect(source, is_plain=True) else 1
         places = [size_bytes * number // count for number in range(count + 1)]
         return [(Slice(start=a, stop=b), b - a) for a, b in itertools.pairwise(places)]
-    # Neighbouring row groups together, as long as they are no larger than that.
+    # Neighbouring row groups are joined up to ``split_bytes``.
     parts: list[tuple[Slice, int]] = []
     start = held = stop = 0
     for size in group_sizes(source):
@@ -135,24 +138,27 @@ def _parts(source: str, size_bytes: int, split_bytes: int) -> list[tuple[Slice, 
 
 
 def settings_of(preset: str = "", **changes: object) -> Settings:
-    """Settings by names, as a configuration file has them: ``settings_of(target="16k")``. Raises `UsageError`."""
+    """The preset with settings changed, named as in a configuration file: ``settings_of(target="16k")``.
+
+    Raises `UsageError`.
+    """
     return settings_from(changes, load_preset(preset or DEFAULT).settings, "settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardMetrics:
-    """Counts of shards and rows; ``a + b`` counts both, in any order."""
+    """Counts of shards and rows; ``a + b`` adds them up."""
 
-    shards: int = 0  # worked on
-    shards_skipped: int = 0  # finished before; their rows are counted anyway
-    shards_failed: int = 0  # wrote nothing
-    compacted: int = 0
+    shards: int = 0  # that were worked on and written
+    shards_skipped: int = 0  # that were finished before; their rows are counted nevertheless
+    shards_failed: int = 0  # that wrote nothing
+    compacted: int = 0  # this and the next are rows
     unchanged: int = 0
-    failed: int = 0  # passed on unchanged
+    failed: int = 0  # rows passed on unchanged
     over_target: int = 0
-    fell_back: int = 0  # have the digest, or parts by it, where a model was asked
-    left: int = 0  # unchanged for want of a summary
-    lines_dropped: int = 0
+    fell_back: int = 0  # rows whose summary is the digest's, in part or whole, though a model was asked
+    left: int = 0  # rows unchanged for want of a summary
+    lines_dropped: int = 0  # lines that are not JSON, left out
     bytes_before: int = 0
     bytes_after: int = 0
     tokens_before: int = 0
@@ -165,12 +171,12 @@ class ShardMetrics:
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """The number of all rows."""
         return self.compacted + self.unchanged + self.failed
 
     @classmethod
     def of(cls, tally: InputTally, seconds: float) -> ShardMetrics:
-        """One shard that was worked on."""
+        """The metrics of one shard that was worked on."""
         same = ("over_target", "fell_back", "left", "bytes_before", "bytes_after", "tokens_before", "tokens_after")
         return cls(
             shards=1,
@@ -184,11 +190,11 @@ class ShardMetrics:
 
 
 class FailedRows(AbstractContextManager["FailedRows"]):
-    """JSON lines ``{"row", "reason", "text"}`` in ``OUTPUT.failed``; no file where no row failed.
+    """Writes the failed rows as JSON lines ``{"row", "reason", "text"}`` to ``OUTPUT.failed``; no file if none failed.
 
     ``row`` counts from 0 in the shard; ``text`` is the row as it was (a byte that is not UTF-8 as a lone surrogate,
-    the way of Python's ``surrogateescape``). The output holds these rows too, unchanged. Takes effect when the block
-    ends well.
+    like Python's ``surrogateescape``). The output holds these rows too, unchanged. The file takes effect if the block
+    does not raise; one of an earlier run is removed if no row failed.
     """
 
     def __init__(self, output: str) -> None:
@@ -205,7 +211,7 @@ class FailedRows(AbstractContextManager["FailedRows"]):
                 raise output_error(reason, str(self._path)) from reason
 
     def add(self, row: int, reason: str, text: bytes) -> None:
-        """One that failed."""
+        """Write a row that failed."""
         if self._file is None:
             self._file = self._stack.enter_context(atomic_writer(self._path))
         value = {"row": row, "reason": reason, "text": text.decode(errors="surrogateescape")}
@@ -216,9 +222,10 @@ FORMAT = 1
 
 
 def _finished(job: Job, made: dict[str, Any], look: Look) -> ShardMetrics | None:
-    """The metrics of an output that a small file next to it marks as finished, ``made`` so; None if it is to be made.
+    """The metrics of a finished output; None if the output has to be made.
 
-    An input of the same size and time is the same; one of another time is read and compared by its hash.
+    A small file next to the output marks it as finished, and must name the same options as ``made``. An input of the
+    same size and time is taken to be the same; one with another time is read and compared by its hash.
     """
     path = job.source.path
     try:
@@ -230,7 +237,7 @@ def _finished(job: Job, made: dict[str, Any], look: Look) -> ShardMetrics | None
             return None
         if found["mtime_ns"] == look.mtime_ns:
             return metrics
-        # A part of a Parquet file is known by the hash of the file: it is row groups, not bytes.
+        # Of a part of a Parquet file, which is row groups and not bytes, the hash of the whole file is compared.
         is_same = found["sha256"] == content_sha256(path, None if is_parquet(path) else job.part)
         return metrics if is_same else None
     except (OSError, ValueError, TypeError, KeyError, CompactError):
@@ -240,12 +247,12 @@ def _finished(job: Job, made: dict[str, Any], look: Look) -> ShardMetrics | None
 def compact_shard(
     input_path: str | Path, output_path: str | Path, options: RunConfig | None = None, *, part: Slice | None = None
 ) -> ShardMetrics:
-    """Compact one file, or a ``part`` of one, into another; what it came to.
+    """Compact one file, or a ``part`` of one, into another; returns the metrics.
 
-    Idempotent: a shard that is finished by these options from this input is not done again. The output is there
-    whole or not at all, then ``OUTPUT.failed`` (rows that were passed on unchanged because they failed; see
-    `FailedRows`), then ``OUTPUT.done``. The rows of a part give the bytes that they give in the whole file.
-    JSONL (also gzip, zstd) and Parquet, known by content. Raises `CompactError`; then nothing was written.
+    Idempotent: a shard that is finished with these options and this input is not done again. The output appears whole
+    or not at all, then ``OUTPUT.failed`` (rows that were passed on unchanged because they failed; see `FailedRows`),
+    then ``OUTPUT.done``. The rows of a part give the same bytes as in the whole file. Inputs are JSONL (also gzip or
+    zstd) and Parquet, recognised by content. Raises `CompactError`; then nothing was written.
     """
     options = options or RunConfig()
     path, output = str(input_path), str(output_path)
@@ -272,7 +279,7 @@ def compact_shard(
     if look_at(path) != look:
         raise _changed(path)
     metrics = ShardMetrics.of(tally, time.monotonic() - started)
-    # Written last: an output without it, or with another one, is made anew.
+    # Written last: an output without this file, or with a different one, is made again.
     value = {
         "made": made,
         "input": path,
@@ -288,23 +295,23 @@ def compact_shard(
 
 
 def _changed(source: str) -> InputError:
-    """The inputs of a batch are not written to any more, so that trying later would not help."""
+    """The error for an input that changed: nothing writes to a batch's inputs, so that trying later is no remedy."""
     return InputError("the file changed while it was read", place=source, next_step="run again when it is complete")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardResult:
-    """What became of one shard. ``error`` empty: its output is there. ``trace``: of a defect."""
+    """The result of one shard."""
 
     shard: Shard
     metrics: ShardMetrics
-    error: str = ""
+    error: str = ""  # empty: the output was written
     exit_code: int = 0
-    trace: str = ""
+    trace: str = ""  # the traceback, if the error is a defect of the program
 
 
 def try_shard(shard: Shard, options: RunConfig) -> ShardResult:
-    """Do one shard; whatever goes wrong with it is in the result."""
+    """Do one shard. Errors are in the result; only BrokenPipeError is raised."""
     try:
         metrics = compact_shard(shard.input, shard.output, options, part=shard.part)
     except BrokenPipeError:
@@ -322,7 +329,7 @@ def failed_shard(shard: Shard, what: str, *, exit_code: int = CompactError.exit_
 
 
 def run_here(shards: Sequence[Shard], options: RunConfig, *, processes: int = 1) -> Generator[ShardResult, None, None]:
-    """All shards on this machine; one result each, in order. With a ``model_run``, in this process."""
+    """Do all shards on this machine, in this process if there is a ``model_run``; yields their results in order."""
     if options.model_run or processes <= 1 or len(shards) < 2:
         yield from (try_shard(shard, options) for shard in shards)
         return
@@ -332,9 +339,10 @@ def run_here(shards: Sequence[Shard], options: RunConfig, *, processes: int = 1)
 def run_gated(
     shards: Sequence[Shard], options: RunConfig, *, processes: int, emit: Callable[[Spent], object]
 ) -> Generator[ShardResult, None, None]:
-    """All shards on this machine in several processes that ask a model, with one rate limit and one account.
+    """Do all shards on this machine in several processes that share one rate limit and one account for a model.
 
-    The work around a call takes ten times as long as the call, and threads do not share it. ``emit`` gets the account.
+    Processes, since the work around a call takes ten times as long as the call, and threads cannot do it in parallel.
+    ``emit`` gets the account at the end.
     """
     from compactor_cli.run.model_run import GateAnswer, local_gate
 
@@ -354,7 +362,7 @@ def run_gated(
 
 
 def try_gated(shard: Shard, options: RunConfig, gate: Any, wait: Callable[[Any], Any], places: int) -> ShardResult:
-    """Do one shard in one of ``places`` workers, with the gate's limits and a part of the requests at once."""
+    """Do one shard in one of ``places`` workers, within the gate's limits and its share of the concurrent requests."""
     from compactor_cli.run.model_run import ModelRun, SharedRateLimiter, SharedSpend
 
     config = options.model_config()
@@ -373,7 +381,7 @@ def _in_processes(
     from compactor_cli.run.workers import Workers
 
     load_vocabulary(options.settings.tokenizer, PAYS_FROM_BYTES)  # shards are not small
-    # Of parts, tables and columns a few rows are held, whatever their size.
+    # Of parts, tables and columns only a few rows are held in memory, whatever their size.
     held = ((s.input, 0 if s.part or options.column or is_parquet(s.input) else s.size_bytes) for s in shards)
     processes = affordable(held, processes, memory_at_hand())
     advice = "too little memory? run it alone, with -j 1 or a smaller --split"
@@ -383,31 +391,31 @@ def _in_processes(
 
 
 def summed(results: Iterable[ShardResult]) -> ShardMetrics:
-    """The metrics of all."""
+    """The sum of the metrics."""
     return sum((result.metrics for result in results), ShardMetrics())
 
 
-# Tasks handed to the cluster ahead, per CPU: bounds what its scheduler has to hold.
-_AHEAD = 4
+_AHEAD = 4  # tasks handed to the cluster per CPU: bounds what its scheduler has to hold
 _RETRIES = 2
 _ANSWER_SECONDS = 10.0
-# Shards go by the file system; Ray's store holds nothing but their names.
+# Shards are read from and written to the file system; Ray's store holds only their names.
 _STORE_BYTES = 100 << 20
 
 
 def run_on_ray(
     shards: Sequence[Shard], options: RunConfig, *, address: str, processes: int, emit: Callable[[Spent], object]
 ) -> Generator[ShardResult, None, None]:
-    """All shards on Ray, each result as it is done; ``address`` empty: on a cluster of ``processes`` on this machine.
+    """Do all shards on Ray; yields each result as soon as it is there.
 
-    Left early, the rest is cancelled. ``emit`` gets the account, if there are models. Raises `UsageError` without Ray,
-    `TryLater` where the cluster does not answer.
+    If ``address`` is empty, a cluster of ``processes`` is started on this machine. If the generator is closed early,
+    the other shards are cancelled. ``emit`` gets the account if there are models. Raises `UsageError` if Ray is not
+    installed, `TryLater` if the cluster does not answer.
     """
     from compactor_cli.llm.model_calls import NO_KEYS
     from compactor_cli.run.model_run import Gate
 
     config = options.models
-    # Keys are read where they are used; they are not sent.
+    # Keys are read on each machine and never sent.
     sent = replace(options, models=replace(config, keys=NO_KEYS) if config else None)
     with _cluster(address, processes) as ray:
         places = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -438,7 +446,7 @@ def run_on_ray(
 
 
 def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> ShardResult:
-    """The task: one shard on whatever machine this is."""
+    """The task of a worker: one shard."""
     if gate is None:
         return try_shard(shard, options)
     import ray
@@ -448,7 +456,7 @@ def _on_worker(shard: Shard, options: RunConfig, gate: Any, places: int) -> Shar
 
 @contextmanager
 def _cluster(address: str, processes: int) -> Iterator[Any]:
-    """Ray, connected; disconnected on leaving, unless it was connected before."""
+    """The module of Ray, connected; it is disconnected on leaving, unless it was connected before."""
     import socket
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -462,7 +470,7 @@ def _cluster(address: str, processes: int) -> Iterator[Any]:
         return
     host, colon, port = address.rpartition("//")[2].rpartition(":")
     if colon and port.isdigit():
-        try:  # where nobody listens, Ray itself would wait for minutes
+        try:  # if nothing listens there, Ray itself would wait for minutes
             socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
         except OSError as error:
             raise _no_cluster(address, error) from error
@@ -476,7 +484,7 @@ def _cluster(address: str, processes: int) -> Iterator[Any]:
     except (ConnectionError, ValueError) as error:
         raise _no_cluster(address, error) from error
     try:
-        # Ray ends the process in its own way; ours unwinds first.
+        # Ray installs a handler that ends the process at once; the one before it cleans up first.
         signal.signal(signal.SIGTERM, stop)
         yield ray
     finally:

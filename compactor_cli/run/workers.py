@@ -1,7 +1,7 @@
 """Workers: forked processes that share items; results come back in the order of the items.
 
-Forked, so that what the parent has loaded (a vocabulary) is there at once. Items are handed out in tasks, and every
-result is sent as soon as it is there. A worker that dies costs the item it was at, and nothing else.
+They are forked so that they have what the parent has loaded (a vocabulary) at once. Items are handed out in tasks, and
+each result is sent as soon as it is there. If a worker dies, only the item that it worked on is lost.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Tasks begun or finished ahead of the one whose results are waited for, per worker: bounds what is held.
+# Tasks that are begun or done beyond the one whose results are next, per worker: bounds the memory.
 AHEAD = 4
 STOP_SECONDS = 5.0
 
 
 @dataclass(slots=True)
 class _Task(Generic[Item, Result]):
-    """Items and the results that came so far, of which the first ``given`` were given out."""
+    """Items that one worker gets together."""
 
     items: Sequence[Item]
-    results: list[Result] = field(default_factory=list)
-    given: int = 0
+    results: list[Result] = field(default_factory=list)  # those that came so far, in the order of the items
+    given: int = 0  # how many of the results were passed on
 
     @property
     def rest(self) -> Sequence[Item]:
@@ -51,16 +51,16 @@ class _Task(Generic[Item, Result]):
 class _Worker(Generic[Item, Result]):
     process: BaseProcess
     connection: Connection
-    task: _Task[Item, Result] | None = None  # what it works on
+    task: _Task[Item, Result] | None = None  # what it works on; None: it is idle
 
 
 class Workers(Generic[Item, Result]):
-    """Runs ``work`` on items in ``processes`` processes, which are started when there is something to do.
+    """Runs ``work`` on items in up to ``processes`` processes, which are started when there is something to do.
 
-    ``lost`` makes the result of an item whose worker died. An exception that ``work`` lets through is raised to the
-    reader of the results, in its item's turn. Use as ``for result in Workers(…).results(tasks)``; leaving the loop
-    early, by whatever way, ends the processes after their own clean-up. ``late`` then holds the results, in order,
-    of what was done and not given out.
+    ``lost`` makes the result of an item whose worker died. An exception that ``work`` raises is raised to the reader of
+    the results, in the place of the item's result. Use as ``for result in Workers(…).results(tasks)``; leaving the loop
+    early, in whatever way, ends the processes after their own clean-up. ``late`` then holds, in order, the results that
+    were done but not passed on.
     """
 
     def __init__(self, work: Callable[[Item], Result], processes: int, lost: Callable[[Item], Result]) -> None:
@@ -73,7 +73,7 @@ class Workers(Generic[Item, Result]):
         self._orphaned: deque[_Task[Item, Result]] = deque()
 
     def results(self, tasks: Iterable[Sequence[Item]]) -> Generator[Result, None, None]:
-        """One result per item, in order."""
+        """Run the tasks; yields one result per item, in order."""
         rest = iter(tasks)
         try:
             while self._hand_out(rest):
@@ -91,12 +91,12 @@ class Workers(Generic[Item, Result]):
             self._stop()
 
     def _hand_out(self, tasks: Iterator[Sequence[Item]]) -> bool:
-        """Give tasks to idle workers as far as the window allows; whether results are to come."""
+        """Give tasks to idle workers as far as `AHEAD` allows; returns whether there are results to wait for."""
         while True:
             idle = next((worker for worker in self._team if worker.task is None), None)
             if idle is None and len(self._team) >= self._processes:
                 return bool(self._waiting)
-            if self._orphaned:  # what a dead worker left
+            if self._orphaned:  # the rest of a dead worker's task
                 task = self._orphaned.popleft()
             else:
                 items = next(tasks, None) if len(self._waiting) < AHEAD * self._processes else None
@@ -106,14 +106,14 @@ class Workers(Generic[Item, Result]):
                 self._waiting.append(task)
             worker = idle or self._new()
             worker.task = task
-            # A worker that died idle is found out when its result is received.
+            # If an idle worker has died, that is noticed when its result is read.
             with contextlib.suppress(BrokenPipeError):
                 worker.connection.send(task.rest)
 
     def _new(self) -> _Worker[Item, Result]:
         import multiprocessing
 
-        # What is there already stays: the workers need not look through it, which would copy its pages.
+        # Present objects are exempt from garbage collection: a collection in a worker would copy their pages.
         gc.freeze()
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
@@ -125,7 +125,7 @@ class Workers(Generic[Item, Result]):
         return self._team[-1]
 
     def _collect(self) -> None:
-        """Wait for at least one result."""
+        """Wait for at least one result, and take all that are there."""
         from multiprocessing.connection import wait
 
         busy = {worker.connection: worker for worker in self._team if worker.task}
@@ -134,7 +134,7 @@ class Workers(Generic[Item, Result]):
             try:
                 self._take(worker)
             except (EOFError, OSError):
-                # It died: the item it was at is lost, those after it are for another one.
+                # It died: the item it worked on is lost, those after it go to another worker.
                 self._team.remove(worker)
                 worker.connection.close()
                 if task := worker.task:
@@ -143,7 +143,7 @@ class Workers(Generic[Item, Result]):
                         self._orphaned.append(task)
 
     def _take(self, worker: _Worker[Item, Result]) -> None:
-        """The next result of a busy worker."""
+        """Receive the next result of a busy worker."""
         result: Any = worker.connection.recv()
         if worker.task:
             worker.task.results.append(result)
@@ -154,7 +154,7 @@ class Workers(Generic[Item, Result]):
             if worker.task:
                 worker.process.terminate()
         for worker in self._team:
-            # What one that was stopped had done is taken; it is gone, or what it did failed: then there is no more.
+            # Take what a stopped worker had done. An exception means that it is gone and there is nothing more.
             with contextlib.suppress(Exception):
                 while worker.task and worker.connection.poll(STOP_SECONDS):
                     self._take(worker)
@@ -169,8 +169,8 @@ class Workers(Generic[Item, Result]):
 
 
 def _serve(work: Callable[[Item], Result], connection: Connection, others: Iterable[Connection]) -> None:
-    """A worker's life. It ends when the parent closes its end, on purpose or by dying."""
-    # The terminal sends Ctrl-C to all; the parent decides when a worker stops.
+    """The main function of a worker, which ends when the parent closes its end of the connection, or dies."""
+    # The terminal sends Ctrl-C to all processes, but only the parent decides when a worker stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
@@ -191,25 +191,26 @@ def _serve(work: Callable[[Item], Result], connection: Connection, others: Itera
                 connection.send(result)
 
 
-# Enough text a task that handing out costs nothing, and so little that all workers end at about the same time.
+# A task has enough text that handing it out costs next to nothing, yet is so small that all workers end at about the
+# same time.
 TASK_BYTES = 256 << 10
 TASK_LINES = 256
 
 
-# The rows of one line, and how many of its values were not JSON and are left out.
+# The rows of one line, and how many values on it were left out because they are not JSON.
 _RowsOfLine = tuple[tuple[FinishedRow, ...], int]
 
 
 class ParallelRows:
-    """The rows of one dataset made in several processes, with the results of one process, in order.
+    """The rows of one dataset, made in several processes; results and order are the same as with one process.
 
-    The parent only divides the input into lines; workers parse them. What is not a row (a session, a line that is not
-    JSON, whatever fails for the whole input) is left to the parent, which goes on alone from that line, as one
-    process would have done from the start. ``dialect`` is as in `open_transcripts`.
+    The parent only divides the input into lines; workers parse them. At a line that is not a row (a session, a line
+    that is not JSON, whatever fails for the whole input) the parent goes on alone, as a single process would have done
+    from the start. ``dialect`` is as in `open_transcripts`.
 
     A row whose worker dies is passed on as it is, with the reason in its report. Memory is bounded by a few tasks per
-    process. The first row is made here, so that the workers have what it loads; without a second one there
-    are no workers.
+    process. The first row is made in the parent, so that the workers have what it loads; if there is no second row, no
+    worker is started.
     """
 
     def __init__(self, records: RecordReader, dialect: str, maker: RowMaker, processes: int) -> None:
@@ -221,7 +222,7 @@ class ParallelRows:
         self._last = ""
 
     def __iter__(self) -> Iterator[FinishedRow]:
-        """Goes through the input once."""
+        """Make the rows; the input can be read only once."""
         if (opening := self._opening()) is None:
             yield from self._alone()
             return
@@ -229,10 +230,10 @@ class ParallelRows:
         died = CompactError("the process that worked on it died", next_step="too little memory? run it with -j 1")
 
         def lost(line: RawLine) -> _RowsOfLine | None:
-            """The rows as they are."""
+            """The rows of the line as they are."""
             return self._made(line, lambda row: self._maker.finished(row, self._maker.passed(row, died)))
 
-        # None of a line that has to be looked at with what surrounds it, or fails.
+        # The result is None for a line that fails or can only be understood together with those around it.
         workers = Workers(lambda line: self._made(line, self._maker.make), self._processes, lost)
         results = workers.results(self._tasks())
         for rows in results:
@@ -247,7 +248,7 @@ class ParallelRows:
             yield from map(self._given, finished)
 
     def _opening(self) -> Transcript | None:
-        """The row that the first line is; None, and the line still to be read, if it is anything else."""
+        """The first line as a row; None if it is anything else, and then the line is still to be read."""
         if (first := self._records.take_line()) is None:
             return None
         size_bytes = len(self._records.prefix + first.body + first.ending)
@@ -269,7 +270,11 @@ class ParallelRows:
         return finished
 
     def _tasks(self) -> Iterator[list[RawLine]]:
-        """Lines for a worker, none where the results of others are rather waited for than the next line."""
+        """Groups of lines, each for one worker.
+
+        While the input has no next line yet, what there is is handed out at once; an empty group means that results
+        should be collected before the next line is waited for.
+        """
         task: list[RawLine] = []
         size_bytes = 0
         while True:
@@ -298,7 +303,7 @@ class ParallelRows:
         return finished, invalid
 
     def _transcripts(self, line: RawLine) -> Iterator[Transcript]:
-        """The rows of a line. Raises LookupError for anything else."""
+        """The rows of a line. Raises LookupError if it is not made of rows."""
         for transcript in self._opened(self._records.of_lines((line,))):
             if transcript.frame.container is not Container.ARRAY:
                 raise LookupError

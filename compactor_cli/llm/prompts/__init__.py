@@ -1,10 +1,10 @@
-"""Prompts: what a model is asked, put together from the text files next to this module, and its reply read again.
+"""Prompts: what a model is asked, put together from the text files next to this module, and the reading of its reply.
 
-What never changes comes first: the rules and the sections of a template are the same bytes for every transcript,
-a system message of their own, so a provider's prompt cache has them. One message of the user holds all the rest:
-what is asked for (length, language, focus), the material between marks, and the order to begin after it.
+What never changes comes first: the rules and the sections of a template are a system message of their own, the same
+bytes for every transcript, so that a provider's prompt cache has them. One user message holds the rest: what is asked
+for (length, language, focus), the material between marks, and after it the instruction to begin.
 
-An outline is the sections of a reply, found under the headings of the template that it was asked for.
+An outline is the sections of a reply, found under the headings of the template that it was asked to use.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from compactor_cli.llm.quoting import quoter
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
 from compactor_cli.model.value import dataclass
 
-# The item that a part states the user's goal in.
+# How the item begins in which a part states the user's goal: `Goal: …`.
 _GOAL = re.compile(r"\W*(?:(?:goal|objective)\b|目标|目標)", re.IGNORECASE)
 _PROBE = "\u241f"
-# Longer ranges of records show where something happened no better than their ends do.
+# More cited records show where something happened no better than the first ones and the last.
 _MOST_RECORDS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineHeading:
-    """The lines a section opens and closes with."""
+    """The lines that a section opens and closes with."""
 
     section: Section
     opening: str
     closing: str = ""  # empty where the next heading closes it
-    label: str = ""  # of sections that share an opening, what all but the first stand below
+    label: str = ""  # the line above it where it shares the opening with a section before it
 
 
 def headings_of(render: Callable[[Summary], str], language: str) -> tuple[OutlineHeading, ...]:
-    """The headings that a renderer writes in this language, in its order: found by a summary of probes."""
+    """The headings that a renderer writes in this language, in its order, found by rendering a summary of probes."""
     probes = tuple(SectionItems(section=section, items=(Item(text=f"{_PROBE}{section.value}"),)) for section in Section)
     lines = render(Summary(source=Source.MODEL, sections=probes, language=language)).split("\n")
     found: list[OutlineHeading] = []
@@ -64,7 +64,7 @@ def headings_of(render: Callable[[Summary], str], language: str) -> tuple[Outlin
 
 
 def heading_lines(render: Callable[[Summary], str], languages: Iterable[str]) -> tuple[str, ...]:
-    """Every line that opens or closes a section in these languages: what no quoted text may hold."""
+    """Every line that opens or closes a section in these languages: no quoted text may hold one of them."""
     found = (heading for language in languages for heading in headings_of(render, language))
     lines = dict.fromkeys(line for one in found for line in (one.opening, one.label, one.closing))
     return tuple(line for line in lines if line)
@@ -72,15 +72,15 @@ def heading_lines(render: Callable[[Summary], str], languages: Iterable[str]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A reply read."""
+    """A reply as it was read."""
 
     sections: tuple[SectionItems, ...]
-    present: frozenset[Section]  # those whose headings it has, empty ones too
-    text: str  # what was read
+    present: frozenset[Section]  # those whose headings it has, without items too
+    text: str  # the reply's own words, see `own_words`
     prose: str = ""  # the whole text where it has no heading at all, quoted so that no line of it is one
 
     def missing(self, headings: Iterable[OutlineHeading]) -> frozenset[Section]:
-        """The sections of these headings that it has not. What stands below a label may be left out, prose has none."""
+        """The sections of these headings that the reply lacks. One below a label may be left out; prose lacks none."""
         if self.prose:
             return frozenset()
         return frozenset(heading.section for heading in headings if not heading.label) - self.present
@@ -92,13 +92,14 @@ _FENCED = re.compile(r"\A\s*```\w*\n(.*?)\n```\s*\Z", re.DOTALL)
 _TAG_LINE = re.compile(r"^</?[A-Za-z_][\w.-]*(?:\s[^<>]*)?/?>$")
 _TAG = re.compile(r"</?([a-z][a-z_]+)>")
 _MARK = re.compile(r"[-*+•]\s+|\d{1,3}[.)]\s+")
+# Citations of records at the end of an item: ` [3, 12-15]`, ` [records 4]`.
 _CITED = re.compile(r"(?:\s*\[(?:records? )?[a-z]?\d+(?:\s*[-–,;]\s*[a-z]?\d+)*\])+(?=[.。;；]?\s*$)")
 _NUMBERS = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 _NOTHING = frozenset({"none", "n/a", "nothing", "(none)", "无", "没有", "なし", "-"})
 
 
 def own_words(text: str) -> str:
-    """A reply without the thoughts before it, the fence around it, and a JSON object of one key that it stands in."""
+    """A reply without its thoughts, without the fence around it, and taken out of a JSON object of one key."""
     text = _ASIDE.sub("", text)
     fenced = _FENCED.match(text)
     text = (fenced[1] if fenced else text).strip()
@@ -113,12 +114,12 @@ def own_words(text: str) -> str:
 def read_reply(
     text: str, headings: Sequence[OutlineHeading], covered: frozenset[int], known: Mapping[str, Section] | None = None
 ) -> Outline:
-    """The sections of a reply, however it sets off the headings; what stands before the first one is left out.
+    """The sections of a reply, however its headings are marked up; what precedes the first one is left out.
 
     ``known``: other names of headings, in lower case, that replies in the format of a client may use. Items name the
     covered records that they cite. No line of an item is a heading or a mark written by compact.
     """
-    # A line without what sets it off, if it opens a section; of sections that share one, the first.
+    # Sections by the plain text of the line that opens them; where several share it, the first.
     openings = [(heading.opening, heading.section) for heading in headings]
     labels = [(heading.label, heading.section) for heading in headings]
     names: dict[str, Section] = {}
@@ -147,17 +148,17 @@ def read_reply(
 
 @dataclass(slots=True, kw_only=True)
 class _OutlineReader:
-    """``margin``: how far the lines of the current section are indented as a whole; None before its first one."""
+    """Reads a reply line by line into items."""
 
     quoted: Callable[[str], str]
     found: dict[Section, list[Item]] = field(default_factory=dict)
-    current: list[Item] | None = None
-    in_code: bool = False
-    after_blank: bool = True
-    margin: int | None = None
+    current: list[Item] | None = None  # the items of the current section; None before the first heading
+    in_code: bool = False  # inside a fence
+    after_blank: bool = True  # the line before was blank or a heading
+    margin: int | None = None  # how far the whole current section is indented; None before its first line
 
     def read(self, line: str, section: Section | None) -> None:
-        """The next line; ``section`` if it opens one."""
+        """Read the next line; ``section``: the one that it opens, if it does."""
         if section is not None and not self.in_code:
             self.current, self.after_blank, self.margin = self.found.setdefault(section, []), True, None
             return
@@ -188,7 +189,7 @@ def _may_open(line: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain(line: str) -> str:
-    """A heading without hashes, stars, a number, a remark in brackets, a colon and case; empty for closing tags."""
+    """A heading in lower case without hashes, stars, number, colon and a remark in brackets; empty for closing tags."""
     body = line.strip()
     if body.startswith("</"):
         return ""
@@ -199,7 +200,7 @@ def _plain(line: str) -> str:
 
 
 def _cited(item: Item, covered: frozenset[int]) -> Item:
-    """The item with the records it cites taken out of its text; numbers of other records are dropped."""
+    """The item with its citations moved from its text to its records; numbers of records not covered are dropped."""
     found = _CITED.search(item.text)
     if found is None:
         return item
@@ -216,9 +217,9 @@ def _cited(item: Item, covered: frozenset[int]) -> Item:
 
 
 def joined_outline(outlines: Sequence[Outline]) -> Outline:
-    """The sections of consecutive parts, item after item; of items with the same text, the last.
+    """The sections of consecutive parts joined, item after item; of items with the same text, the last.
 
-    How things stand is what the newest part that has it says, after the goal of an earlier one where it states none.
+    The task is that of the newest part that has one, with the goal of an earlier part where it states none.
     """
     found: dict[Section, dict[str, Item]] = {}
     for part in (part for outline in outlines for part in outline.sections):
@@ -238,7 +239,7 @@ def joined_outline(outlines: Sequence[Outline]) -> Outline:
 
 
 def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading], gap: str = "\n") -> str:
-    """Sections, with ``gap`` between them, as a prompt shows them: under these headings, records after their items."""
+    """Sections as a prompt shows them: under these headings, records after their items, ``gap`` between sections."""
     by_section = {part.section: part.items for part in sections}
     filled = [heading for heading in headings if by_section.get(heading.section)]
     parts: list[str] = []
@@ -258,40 +259,40 @@ def as_text(sections: Iterable[SectionItems], headings: Sequence[OutlineHeading]
 
 LANGUAGES = ("en", "zh")
 _FOLDER = Path(__file__).parent
-# Words (of Chinese: characters) for a token: a length in words is what models keep to best.
+# Words (in Chinese, characters) per token: models keep best to a length in words.
 _WORDS_PER_TOKEN = {"en": 0.7, "zh": 1.1}
 
-# What a model writes: the user's words and what only an old summary holds are carried over without it.
+# The sections that a model writes; the user's words and what only an old summary holds are carried over without it.
 ASKED = frozenset(Section) - {Section.USER, Section.PREVIOUS, Section.NAMES}
 
 
 def written_headings(headings: Iterable[OutlineHeading]) -> tuple[OutlineHeading, ...]:
-    """The headings that a model writes under: those of `ASKED`, and of a shared one what stands in it unlabelled."""
+    """The headings that a model writes under: those of `ASKED` sections, and the unlabelled one where they share it."""
     known = tuple(headings)
     shared = {heading.opening for heading in known if heading.label and heading.section in ASKED}
     return tuple(one for one in known if one.section in ASKED or (one.opening in shared and not one.label))
 
 
 class Stage(StrEnum):
-    """What a prompt asks for: the value is the name of its file."""
+    """What a prompt asks for; the value is the name of its file."""
 
-    LEAF = "leaf"  # a part of the transcript to a summary
-    MERGE = "merge"  # summaries of consecutive parts to one
+    LEAF = "leaf"  # to summarise a part of the transcript
+    MERGE = "merge"  # to join the summaries of consecutive parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptWording:
     """What is the same for every prompt of one summary."""
 
-    template: str  # its name, for the priorities
-    language: str
-    headings: tuple[OutlineHeading, ...]
+    template: str  # its name, which chooses the priorities
+    language: str  # of the summary
+    headings: tuple[OutlineHeading, ...]  # that the model is to write under
     focus: str = ""
     instructions: str = ""
 
     @property
     def written_in(self) -> str:
-        """The language of the prompt itself: the summary's, or English where there is no prompt in it."""
+        """The language of the prompt itself: the summary's, or English where there is none in that language."""
         return self.language if self.language in LANGUAGES else LANGUAGES[0]
 
 
@@ -300,20 +301,20 @@ class PromptInput:
     """What one prompt is about; every text is quoted and redacted already."""
 
     stage: Stage
-    texts: tuple[str, ...]  # of a LEAF the blocks of its records, of a MERGE the summaries of its parts
-    tokens: int
+    texts: tuple[str, ...]  # for a LEAF the blocks of its records, for a MERGE the summaries of its parts
+    tokens: int  # the length that is asked for
     first: str = ""  # the number of the first record
-    last: str = ""
+    last: str = ""  # the number of the last record
     check_list: str = ""
     previous: str = ""  # a summary to be updated
-    part: int = 1
+    part: int = 1  # which of ``parts``, counted from 1
     parts: int = 1
     goal: str = ""  # the user's first request in all parts
-    latest: str = ""  # the newest
+    latest: str = ""  # the user's newest request in all parts
 
 
 def rules(wording: PromptWording, stage: Stage) -> str:
-    """What comes first: the same for every transcript with this template and language."""
+    """The system message of a prompt: the same for every transcript with this template and language."""
     language = wording.written_in
     words = _words(language)
     descriptions = {**words["sections"], **words.get("templates", {}).get(wording.template, {})}
@@ -328,7 +329,7 @@ def rules(wording: PromptWording, stage: Stage) -> str:
 
 
 def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
-    """What follows the rules, in one message."""
+    """The user message of a prompt, which follows the rules."""
     words, given = _words(wording.written_in), prompt_input
     total = len(given.texts) + bool(given.previous)
     ending = words[given.stage.value].format(first=given.first, last=given.last, parts=total)
@@ -343,7 +344,7 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
         words["focus"].format(focus=wording.focus) if wording.focus else "",
         words["instructions"].format(instructions=wording.instructions.strip()) if wording.instructions else "",
     ]
-    # Where in the whole the material stands, if it is but a part, and what the user wants of the whole.
+    # For one of several parts: which one it is, and what the user wants overall.
     place = words["place"].format(part=given.part, parts=given.parts) if given.parts > 1 else ""
     goal = words["goal"].format(text=given.goal) if given.goal else ""
     latest = words["latest"].format(text=given.latest) if given.latest else ""
@@ -360,19 +361,19 @@ def prompt(wording: PromptWording, prompt_input: PromptInput) -> str:
 
 
 def retry(wording: PromptWording, fault: str, details: Mapping[str, str]) -> str:
-    """What follows a prompt whose reply had this fault."""
+    """The text added to a prompt whose reply had this fault."""
     description = _words(wording.written_in)["faults"][fault].format(**{"names": "", "detail": "", **details})
     return _file(wording.written_in, "retry.txt").replace("{{fault}}", description).strip("\n")
 
 
 def verify(wording: PromptWording) -> str:
-    """What follows a summary to have it compared with the transcript."""
+    """The message after a summary that asks the model to compare it with the transcript."""
     return _file(wording.written_in, "verify.txt").strip("\n")
 
 
 @cache
 def version() -> str:
-    """12 hex digits that differ whenever the wording of any prompt does."""
+    """12 hex digits that change whenever the wording of any prompt does."""
     content = hashlib.sha256()
     for language in LANGUAGES:
         for entry in sorted((_FOLDER / language).iterdir(), key=lambda entry: entry.name):
