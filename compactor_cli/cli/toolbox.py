@@ -347,7 +347,7 @@ _PRESET = "preset:"
 @click.option("--seed", type=int, default=0, help="Of the bootstrap.")
 @click.option("-j", "--jobs", type=int, default=1, metavar="N", help="Processes.")
 def evaluation(paths: tuple[str, ...], questions: tuple[str, ...], replies: str | None, **given: Any) -> int:
-    """Cut transcripts, compact what is before the cut, and measure what what comes after it needs.
+    """Cut transcripts, compact what is before the cut, and measure how well the summary covers what the rest needs.
 
     With --questions, each FILE (PATHS are further ones) holds questions with gold answers: measured is how many of
     them a summary answers, the digest's and those of baselines, at equal tokens.
