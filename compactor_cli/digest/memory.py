@@ -41,7 +41,11 @@ _CARRIED_FACTOR = 0.5
 
 # The values of a `FileRow`, in this order. One more follows: 0, or whether the file's last change is in no commit: 1
 # where no commit was seen at all, `UNCOMMITTED_BY_GIT` where git commands were seen that show it.
-_CARRIED = ("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit")
+# States of earlier versions lack the last three.
+_CARRIED = (
+    *("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit"),
+    *("commit_before", "is_reverted", "is_edited_by_subagent"),
+)
 FileRow = tuple[Any, ...]
 UNCOMMITTED_BY_GIT = 2
 
@@ -88,7 +92,7 @@ class Memory:
         """The carried files, as states without records."""
         # An uncommitted change was made before every new event: position 0.
         return tuple(
-            FileState(**dict(zip(_CARRIED, row[:-1], strict=True)), changed=0 if row[-1] else -1) for row in self.files
+            FileState(**dict(zip(_CARRIED, row[:-1], strict=False)), changed=0 if row[-1] else -1) for row in self.files
         )
 
     def work_state(self) -> WorkState:
@@ -310,7 +314,7 @@ def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
     state = FileState(path=path)
     counts = {words.edited: "edits", words.read: "reads"}
     flags = {words.created: "is_created", words.deleted: "is_deleted", words.reverted: "is_reverted"}
-    named = {words.moved: "moved_to", words.committed: "commit"}
+    named = {words.moved: "moved_to", words.committed: "commit", words.since_commit: "commit_before"}
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
         label = next((label for label in named if fact.startswith(f"{label} ")), "")

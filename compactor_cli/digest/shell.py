@@ -204,9 +204,9 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         operands = [*_CONTENT_PLACE.findall(segment), *operands][:1]  # the other operand is the content
     if name == "checkout" and not {"--ours", "--theirs"}.isdisjoint(words):
         yield from ((FileAction.EDIT, path, "") for path in operands if _looks_like_file(path))
-    elif (name == "checkout" and "--" in words) or (name == "restore" and "--staged" not in words):
+    elif _is_git_revert(name, words):
         reverted = words[words.index("--") + 1 :] if "--" in words else operands
-        before = words[1 : words.index("--")] if name == "checkout" else _SOURCE.findall(segment)
+        before = words[1 : words.index("--")] if name == "checkout" and "--" in words else _SOURCE.findall(segment)
         # What is taken from another commit is a change like any other.
         action = FileAction.REVERT if {word for word in before if word[0] != "-"} <= {"HEAD"} else FileAction.EDIT
         yield from ((action, path, "") for path in reverted if _looks_like_file(path) and path not in before)
@@ -238,6 +238,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
 _FORMATTERS = frozenset("prettier biome eslint gofmt goimports rustfmt black ruff clang-format stylua shfmt".split())
 _REWRITES = frozenset(("--write", "-w", "--fix", "-i", "format"))
 _NAMED_FILE = re.compile(r"\.\w+$")
+_NAMED_SOURCE = re.compile(r"\.[A-Za-z]\w*$")  # `gauge.py`, but not the branch `release-1.2`
 _SOURCE = re.compile(r" (?:-s|--source)[ =](\S+)")
 # PowerShell's names of these commands.
 _POWERSHELL = {"remove-item": "rm", "move-item": "mv", "copy-item": "cp", "get-content": "cat", "set-content": "tee"}
@@ -248,6 +249,13 @@ _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"]|['"])+""")
 
 # Routers of pages have folders in brackets: `app/(shop)/[id]/page.tsx`.
 _FILE = re.compile(r"(?=[^A-Za-z]*[A-Za-z])(?:[\w./~@+-]|(?<=[\w.:])\\(?=\w)|(?<=/)(?:\([\w.-]+\)|\[[\w.-]+\]))+")
+
+
+def _is_git_revert(name: str, words: Sequence[str]) -> bool:
+    """Whether it is `git checkout -- gauge.py`, `git checkout gauge.py` or `git restore gauge.py`, not a switch."""
+    if name == "checkout":
+        return "--" in words or (len(words) > 1 and all(map(_NAMED_SOURCE.search, words[1:])))
+    return name == "restore" and "--staged" not in words
 
 
 def _looks_like_file(word: str) -> bool:

@@ -235,13 +235,14 @@ def _uncommitted(
         is_listed = not listed.keys().isdisjoint(ends_of(state.path)) or _is_in(untracked, state.path)
         is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
+        known = state.commit.rpartition(", ")[2] or state.commit_before  # from an earlier summary
         state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.name)) if commit else ""
         is_in_another = by_others and state.changed < by_others[1].event
         is_passed_over = state.path in unseen or (state.is_created and posixpath.dirname(state.path) in folders)
         is_unknown = state.path in held or is_in_another or is_passed_over
         if uses_git and not state.is_deleted and (is_listed or not is_unknown):
             found.append(state)
-            state.commit_before = next(reversed([*earlier_hashes(state, commits, None)]), "")
+            state.commit_before = next(reversed([*earlier_hashes(state, commits, None)]), known)
     named = {path: commit.name for commit in commits for path in commit.named}
     for state in (one for one in states if not one.is_changed):
         # Not changed here, but in a commit: others wrote it.

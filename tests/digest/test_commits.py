@@ -259,7 +259,8 @@ def test_a_file_taken_from_another_branch_is_a_change_that_a_later_commit_holds(
     taken = ran("git checkout main -- store.py", "")
     made = ran("git commit -m 'Take it back'", "[utc 4f1c2aa] Take it back\n 1 file changed")
     assert states_of(taken, ran("git add -A", ""), made) == ["store.py — edited, in commit 4f1c2aa"]
-    assert states_of(STORE, ran("git checkout HEAD -- store.py", "")) == ["store.py — edited, changes thrown away"]
+    for command in ("git checkout HEAD -- store.py", "git checkout store.py"):
+        assert states_of(STORE, ran(command, "")) == ["store.py — edited, changes thrown away"]
 
 
 def test_a_change_that_a_switch_of_branches_does_not_name_is_committed_whoever_did_it() -> None:

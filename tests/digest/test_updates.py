@@ -64,6 +64,22 @@ def test_a_commit_after_the_summary_holds_what_was_changed_before_it() -> None:
 
 
 @BOTH
+def test_changes_that_were_thrown_away_and_an_earlier_commit_of_a_file_are_carried(state: bool) -> None:
+    first = (
+        user("Set the clock by the tide."),
+        *(call("Edit", "e1", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "e1")),
+        ran("git add src/clock.py && git commit -m 'Set it'", "[main 1234abc] Set it\n 1 file changed, 1 insertion(+)"),
+        *(call("Edit", "e2", file_path="src/clock.py", old_string="b", new_string="c"), answer("ok", "e2")),
+        *(call("Edit", "e3", file_path="src/gauge.py", old_string="a", new_string="b"), answer("ok", "e3")),
+        ran("git checkout src/gauge.py", "Updated 1 path from the index"),
+        says("The gauge stays as it was."),
+    )
+    files = texts(after(first, user("go on"), says("ok"), state=state), Section.FILES)
+    assert "src/clock.py — edited ×2, again since commit 1234abc" in files
+    assert "src/gauge.py — edited, changes thrown away" in files
+
+
+@BOTH
 def test_what_a_check_said_is_not_told_again_where_it_ran_again(state: bool) -> None:
     assert "assert 3 == 4" in rendered(renewed(user("go on"), state=state).summary)
     text = rendered(renewed(*GOES_ON, state=state).summary)
