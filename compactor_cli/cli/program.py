@@ -52,8 +52,8 @@ def invoke(command: click.Command, program: str, arguments: Sequence[str]) -> in
         return USAGE
     except click.ClickException as error:
         name = error.option_name if isinstance(error, click.NoSuchOption) else ""
-        text = error.format_message()
-        text = f"{text[:1].lower()}{text[1:].rstrip('.')}: see {program} --help"
+        text, at = error.format_message(), getattr(error, "ctx", None)
+        text = f"{text[:1].lower()}{text[1:].rstrip('.')}: see {at.command_path if at else program} --help"
         if program == "compact" and name in _OF_BATCH:
             text = f"{name} is an option for datasets in shards, also of Parquet: see compactor batch --help"
         elif (key := name.removeprefix("--")) in KEYS:

@@ -34,6 +34,12 @@ def test_an_unknown_tool_is_a_usage_error(compactor: Run) -> None:
     assert "stats" in ran.err
 
 
+def test_an_unknown_option_of_a_tool_leads_to_the_help_of_that_tool(compactor: Run) -> None:
+    ran = compactor("archive", "prune", "--tide")
+    assert ran.code == 2
+    assert "see compactor archive prune --help" in ran.err
+
+
 def test_presets_are_listed_and_printed(compactor: Run) -> None:
     listed = compactor("presets").out.decode()
     assert all(name in listed for name in preset_names())
