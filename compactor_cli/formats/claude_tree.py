@@ -166,18 +166,29 @@ def _preserved(tree: Tree, boundary: int) -> set[int]:
 
 
 def _with_siblings(tree: Tree, indices: set[int]) -> set[int]:
-    """These records, the other lines of the same API messages, and the results that link to any of them."""
+    """These records, the other lines of the same API messages, and the results that link to any of them.
+
+    A client may write a session that it resumes once more below a new root: such copies are no other lines.
+    """
     if not indices:
         return indices
     others = [i for i in tree.main if i not in indices]
     wanted = {message_id(tree.values[i]) for i in others} - {""}
     ids = wanted and wanted.intersection(message_id(tree.values[i]) for i in indices)
-    staying, results = indices.union(i for i in others if message_id(tree.values[i]) in ids), set()
+    lines = [i for i in others if message_id(tree.values[i]) in ids]
+    known = {_content_key(tree.values[i]) for i in indices if lines and message_id(tree.values[i]) in ids}
+    newest = {_content_key(tree.values[i]): i for i in lines}
+    staying, results = indices.union(i for key, i in newest.items() if key not in known), set()
     for i in (i for i in others if tree.parent(i) in staying):
         blocks = listed(at(tree.values[i], ("message", "content")))
         if any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks):
             results.add(i)
     return staying | results
+
+
+def _content_key(value: Value) -> tuple[str, str]:
+    """The API message of a record, and its content; equal for copies."""
+    return message_id(value), repr(at(value, ("message", "content")))
 
 
 def _off_chain(tree: Tree, boundary: int | None) -> frozenset[int]:

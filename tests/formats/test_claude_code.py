@@ -364,6 +364,32 @@ def test_parallel_results_and_hooks_off_the_chain_are_sent() -> None:
     assert not any(message.superseded for message in made(DIALECT, values).messages)
 
 
+def test_a_session_that_the_client_wrote_again_under_a_new_root_counts_once() -> None:
+    first = [
+        user("u1", None, "both"),
+        answer("a2", "u1", use("t1"), "m"),
+        answer("a3", "a2", use("t2"), "m"),
+        user("u4", "a2", result("t1", "one")),
+        user("u5", "a3", result("t2", "two")),
+        answer("a6", "u5", text("done"), "n"),
+    ]
+    again = [
+        user("v1", None, "both"),
+        answer("b3", "v1", use("t2"), "m"),
+        user("v5", "b3", result("t2", "two")),
+        answer("b6", "v5", text("done"), "n"),
+        user("v7", "b6", "thanks"),
+    ]
+    transcript = made(DIALECT, [*first, *again])
+    # The parallel call, which the client left out of the copy, stays with its message.
+    sent = [
+        record.value["uuid"]
+        for record, message in zip(transcript.records, transcript.messages, strict=True)
+        if not message.superseded
+    ]
+    assert sent == ["a2", "u4", "v1", "b3", "v5", "b6", "v7"]
+
+
 def test_a_copied_record_counts_once_and_of_two_versions_the_last() -> None:
     copied = [user("u1", None, "hello"), user("u1", None, "hello")]
     assert [message.superseded for message in made(DIALECT, copied).messages] == [False, True]
