@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -283,25 +283,48 @@ def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]
 
 def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOperation]:
     """The changes after a check that it may look at: none in another language, in another app than its package, or
-    outside the files that a linter was given."""
-    languages, package = languages_checked(run), _package(run, changes)
-    linted = _LINTED.search(run.command)
-    files = [word for word in linted[1].split() if not word.startswith("-")] if linted else []
-    named = tuple(file.removeprefix("./") for file in files) if all(map(_IS_FILE.fullmatch, files)) else ()
-    for change in after(run, changes):
-        if named and not change.path.endswith(named):
-            continue
-        app = _APP.search(change.path) if package else None
-        if may_look_at(languages, change) and not (app and app[1] != package):
-            yield change
+    outside the files and folders that a linter was given."""
+    languages, is_in_reach = languages_checked(run), _reach(run, changes)
+    return (one for one in after(run, changes) if may_look_at(languages, one) and is_in_reach(one))
+
+
+def _reach(run: Run, changes: Sequence[FileOperation]) -> Callable[[FileOperation], bool]:
+    """A test whether a change is in the app, and in the files and folders, that a check is limited to."""
+    app = _APP.search(f"{entered(run.command)}/")
+    package = app[1] if app else _package(run, changes)
+    places = _linted_places(run.command)
+
+    def is_in_reach(change: FileOperation) -> bool:
+        path = f"/{change.path.lstrip('/')}"
+        if places and not any(path.endswith(one) or one.endswith(path) or one in f"{path}/" for one in places):
+            return False
+        app = _APP.search(path) if package else None
+        return app is None or app[1] == package
+
+    return is_in_reach
+
+
+def _linted_places(command: str) -> Sequence[str]:
+    """The files and folders (to which a glob is shortened) that a linter is given, each after a slash.
+
+    Empty if there are none, or if one of them may be anything else, or everything.
+    """
+    linted = _LINTED.search(command)
+    words = [word.strip("'\"") for word in linted[1].split() if word[0] != "-"] if linted else []
+    places = [word if _IS_FILE.fullmatch(word) else _IN_FOLDER.sub("", word) for word in words]
+    places = [place.removeprefix("./") for place in places]
+    is_known = all(_IS_FILE.fullmatch(place) or re.fullmatch(r"[^*]*\w/", place) for place in places)
+    return [f"/{place.lstrip('/')}" for place in places] if is_known else []
 
 
 # `ruff check gauge.py`: a linter looks at nothing but the files that it is given.
 _LINTED = pattern(
     r"\b(?:actionlint|biome check|black|eslint|flake8|hadolint|markdownlint(?:-cli2)?|prettier|pylint|rubocop"
-    r"|ruff (?:check|format)|shellcheck|stylelint|vale|yamllint)\b((?: +(?!\d>)[\w./@=-]+)*)"
+    r"|ruff (?:check|format)|shellcheck|stylelint|vale|yamllint)\b((?: +(?!\d>)[\w./@=*{},'\"-]+)*)"
 )
 _IS_FILE = pattern(r"[\w./@-]*\w\.\w+")
+# `**/*.ts` of `src/**/*.ts`
+_IN_FOLDER = pattern(r"(?<=/)[^/]*[*{].*")
 
 
 def are_in_siblings(command: str, other: str) -> bool:
@@ -336,9 +359,11 @@ _SETS_UP = pattern(r"export |source |\. |nvm |\w+=")
 
 
 def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
-    """Whether a check names one package, and none of these changes is in its folder; False without changes."""
-    package = _PACKAGE.search(run.command)
-    return package is not None and bool(changes) and not _package(run, changes)
+    """Whether a check is limited to a package, or to files, and none of these changes is there; False without any."""
+    if not changes:
+        return False
+    is_elsewhere = _PACKAGE.search(run.command) is not None and not _package(run, changes)
+    return is_elsewhere or not any(map(_reach(run, changes), changes))
 
 
 def _package(run: Run, changes: Sequence[FileOperation]) -> str:

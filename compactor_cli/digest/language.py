@@ -75,7 +75,7 @@ class FixedWords:
         "Changed by no edit here, not committed", "此处未编辑的改动,未提交", "ここで編集していない変更、未コミット"
     )
     new_to_git = _Word("new to git", "git 未跟踪", "git に未登録")
-    rewritten = _Word("rewritten", "已改写", "書き換え済み")
+    new_hash = _Word("new hash", "新哈希", "新しいハッシュ")
     committed = _Word("in commit", "已提交", "コミット済み")
     since_commit = _Word("again since commit", "此提交之后又改动", "次のコミット後に再び変更")
     merged = _Word("Merged", "已合并", "マージ済み")

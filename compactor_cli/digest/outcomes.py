@@ -451,7 +451,7 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
             subject = opening(commit.subject, _MAX_SUBJECT_CHARS)
             own = {one.event for one in work.runs}
             is_rewritten = commit.event not in own or (bool(commit.amends) and own.isdisjoint(commit.amends))
-            mark = f" ({words.rewritten})" if is_rewritten else ""
+            mark = f" ({words.new_hash})" if is_rewritten else ""
             yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash) + mark, run.result_record
 
 

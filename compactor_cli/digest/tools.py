@@ -157,10 +157,11 @@ def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[M
 def command_of(arguments: Mapping[str, Any] | str) -> str:
     """The command line of a command call, or the script itself where a shell is called with ``-c``.
 
-    An empty string where no argument holds one.
+    Lines that go on after a backslash are joined, up to a here-document. An empty string where no argument holds one.
     """
     if isinstance(arguments, str):
-        return _SHELL_CALL.sub(r"\1\2", arguments)
+        command, mark, text = _SHELL_CALL.sub(r"\1\2", arguments).partition("<<")
+        return f"{_LINE_END.sub(' ', command)}{mark}{text}"
     for key in (*COMMAND_KEYS, "action"):
         if (value := arguments.get(key)) is None:
             continue
@@ -169,10 +170,11 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
         if isinstance(value, (list, tuple)):
             parts = [str(part) for part in value]
             is_script = len(parts) >= 3 and parts[1] in ("-c", "-lc", "-ic", "/c", "-Command")
-            return parts[2] if is_script else " ".join(parts)
+            return command_of(parts[2]) if is_script else " ".join(parts)
     return ""
 
 
+_LINE_END = re.compile(r"[^\S\n]*\\\n\s*")  # a backslash at the end of a line, with the blanks around it
 # A shell that is called with a script: `cd tides && bash -lc 'make gauges'`.
 _SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c '([^']*)'\s*\Z")
 

@@ -425,7 +425,7 @@ def test_a_commit_that_another_request_amended_is_marked_in_both() -> None:
     amended = ran("git commit -a --amend --no-edit", "[utc-times 9b8c7d6] Store UTC\n 2 files changed")
     clock = call("Edit", "c", file_path="src/clock.py", old_string="a", new_string="b"), answer("ok", "c")
     session = conversation(user(ASKED), STORE, COMMIT, says("Done."), user("add the clock to it"), clock, amended)
-    assert [one.text for one in analyse(request(session)).outcomes.values()] == ['9b8c7d6 "Store UTC" (rewritten)'] * 2
+    assert [one.text for one in analyse(request(session)).outcomes.values()] == ['9b8c7d6 "Store UTC" (new hash)'] * 2
     at_once = conversation(user(ASKED), STORE, COMMIT, clock, amended)
     assert [one.text for one in analyse(request(at_once)).outcomes.values()] == ['9b8c7d6 "Store UTC"']
 

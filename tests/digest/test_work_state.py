@@ -673,6 +673,16 @@ def test_a_linter_of_named_files_is_as_old_as_the_edits_of_these() -> None:
     assert is_open(clock, lint, clock) == ["Passed before the newest edits of src/clock.ts: `npx eslint clock.ts`"]
 
 
+def test_a_linter_of_a_folder_or_an_app_is_no_older_by_edits_outside_of_it() -> None:
+    edit = (call("Edit", "g", file_path="apps/api/src/a.ts", old_string="a", new_string="b"), answer("ok", "g"))
+    web = ran("cd /work/clock/apps/web && npx eslint src", "0 errors")
+    api = ran("npx eslint 'apps/api/src/**/*.ts'", "0 errors")
+    assert is_open(edit, web, edit) == is_open(edit, ran("npx eslint 'apps/web/**/*.ts'", ""), edit) == []
+    older = "Passed before the newest edits of apps/api/src/a.ts"
+    assert is_open(edit, api, edit) == [f"{older}: `npx eslint 'apps/api/src/**/*.ts'`"]
+    assert is_open(edit, ran("npx eslint .", "0 errors"), edit) == [f"{older}: `npx eslint .`"]
+
+
 def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edit() -> None:
     task = (call("Agent", "a", description="Fix it", prompt="Fix it."), answer("Both are fixed.", "a"))
     status = ran("git status --short", " M page.py\n M store.py")
