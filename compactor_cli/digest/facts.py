@@ -358,7 +358,10 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
         )
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
     often += f" {words.older}" if is_older and not run.acts_outside else ""
-    detail = f"{words.colon}{run.line}" if run.line else ""
+    # Of a search that only counts the errors, the number.
+    number = run.output.strip() if run.outcome is CommandOutcome.FAILED else ""
+    printed = run.line or (number if number.isdecimal() else "")
+    detail = f"{words.colon}{printed}" if printed else ""
     # Success alone carries little information, unless the run changed the world or checked the work.
     is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))
     is_telling = detail or is_shown or _BUILDS.search(run.command)

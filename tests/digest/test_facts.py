@@ -456,6 +456,11 @@ def test_runs_whose_output_was_searched_for_other_things_are_not_one() -> None:
     assert not any("×2" in text for text in facts(user("count them"), one, other, says("ok")))
 
 
+def test_of_errors_that_were_only_counted_the_number_is_told() -> None:
+    counted = ran('flutter analyze 2>&1 | grep -c " error "', "472")
+    assert facts(user("check it"), counted, says("Most are old.")) == ["`flutter analyze` → failed: 472"]
+
+
 def test_a_run_of_a_file_that_was_deleted_since_is_none_that_works_here() -> None:
     written = (call("Write", "w", file_path="flat/store.py", content="x = 1"), answer("ok", "w"))
     checked = ran("python flat/store.py --check", "all gauges read")
