@@ -48,6 +48,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.tools import is_lookup
 from compactor_cli.digest.wants import is_in_history
+from compactor_cli.formats.client_signs import team_recipient
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
@@ -128,9 +129,15 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
 
 
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
-    """What every call did, then the objects of its answer that no newer answer shows; the newest call first."""
+    """What every call did, then the objects of its answer that no newer answer shows; the newest call first.
+
+    Of the messages to one agent of the team, only the newest counts: it reports what stands.
+    """
     events = analysis.events
     calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
+    sent = {n: recipient for n in calls if (recipient := team_recipient(events[n].name, events[n].arguments))}
+    newest = {recipient: n for n, recipient in sent.items()}
+    calls = [n for n in calls if n not in sent or newest[sent[n]] == n]
     reader = _Reader(analysis, calls, chars)
     for number in reversed(calls):
         yield from reader.read(number)

@@ -357,6 +357,13 @@ def reported_words(call: ToolCall) -> str:
     return "" if _OF_A_SERVER.search(call.name) else string(_argument(call, _REPORTS))
 
 
+def team_recipient(name: str, arguments: Any) -> str:
+    """To whom a call of the client's own tool sends a message among the agents of a team; empty for any other call."""
+    if short_name(name) != "sendmessage" or _OF_A_SERVER.search(name) or not isinstance(arguments, Mapping):
+        return ""
+    return next((string(arguments[key]) for key in ("to", "recipient") if key in arguments), "")
+
+
 # Tools of servers write to other people, so they are not reports or questions to the user.
 _OF_A_SERVER = pattern(r"__|[.:/]")
 

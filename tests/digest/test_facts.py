@@ -461,6 +461,18 @@ def test_of_errors_that_were_only_counted_the_number_is_told() -> None:
     assert facts(user("check it"), counted, says("Most are old.")) == ["`flutter analyze` → failed: 472"]
 
 
+def test_of_the_messages_to_one_agent_of_the_team_the_newest_is_told() -> None:
+    sent = [
+        (call("SendMessage", number, recipient=to, summary=text, content=text), answer("Message sent", number))
+        for number, to, text in (("1", "lead", "2 gauges left"), ("2", "lead", "all pass"), ("3", "tides", "begin"))
+    ]
+    told = "\n".join(facts(user("verify the gauges"), ran("pytest", "3 passed in 0.1s"), *sent, says("Done.")))
+    assert "SendMessage" in told
+    assert "all pass" in told
+    assert "begin" in told
+    assert "2 gauges left" not in told
+
+
 def test_a_run_of_a_file_that_was_deleted_since_is_none_that_works_here() -> None:
     written = (call("Write", "w", file_path="flat/store.py", content="x = 1"), answer("ok", "w"))
     checked = ran("python flat/store.py --check", "all gauges read")
