@@ -192,6 +192,7 @@ ASKS_FOR = pattern(
     rf"^\W*(?:\d+[.)]\s*)?(?:(?:and|then|also|so|but|now|ok(?:ay)?|first|next|finally)[, ]+)*(?:(?:{_VERBS})\b"
     r"|please\b|(?:can|could|would|will) (?:you|we)\b|let'?s\b|i(?:'d| would) like\b|i (?:want|need)\b"
     r"|(?:we|you|it) (?:should|must|need|have to)\b)|\b(?:please|let me know|make sure|remember to)\b|[?\uff1f]\W*$"
+    r"|\b(?:i would|i['\u2019]?d|and would|but would) (?:much |strongly )?(?:prefer|rather)\b"
     r"|请|帮我|ください",
     re.IGNORECASE,
 )

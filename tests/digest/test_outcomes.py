@@ -414,6 +414,9 @@ def test_a_remark_that_came_in_at_work_has_nothing_of_what_that_came_to() -> Non
     session = conversation(user(ASKED), STORE, remark, *COMMIT, says("It is committed."), NEXT)
     found = analyse(request(session)).outcomes
     assert [one.text for one in found.values()] == ['4f1c2aa "Store UTC"']
+    wish = replace(user("the copy is made already and i would prefer not to make it again"), interjects=True)
+    found = analyse(request(conversation(user(ASKED), STORE, wish, *COMMIT, says("It is committed."), NEXT))).outcomes
+    assert [one.text for one in found.values()] == ['4f1c2aa "Store UTC"'] * 2
 
 
 def test_what_only_changes_what_was_opened_before_opens_nothing() -> None:
