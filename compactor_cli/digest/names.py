@@ -163,9 +163,9 @@ _NAME_TOKENS = 3
 # A name that is less likely to be used again is left out.
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
-# A side of a diff, a piece of a pattern that replaces, a place that a search found, and a point of a drawing:
-# `a/clock.py`, `s/old`, `new/g`, `clock.py-12`, `815C930`.
-_PIECE = re.compile(r"\w/|/\w?$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$")
+# A side of a diff, a piece of a pattern that replaces, its flags, a place that a search found, a point of a drawing:
+# `a/clock.py`, `s/old`, `new/g`, `/gi`, `clock.py-12`, `815C930`.
+_PIECE = re.compile(r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$")
 
 
 def name_items(
