@@ -409,12 +409,14 @@ def brief(command: str, chars: int) -> str:
     """A command in about ``chars`` characters.
 
     A check keeps what it was of, as the result of one test is not that of `pytest …`: its longest paths are cut to
-    their ends. If it is still too long, its end is left out, but not the value of its last option.
+    their ends. If it is still too long, its end is left out, but not the value of its last option. So does a command of
+    which only the program would be left.
     """
     line = shown(command)
     line = line if is_read_only(line) else _HOW_SHOWN.sub("", line)
-    if len(line) <= chars or not is_check(command):
-        return opening(line, chars)
+    start = opening(line, chars)
+    if len(line) <= chars or not (is_check(command) or _ONLY_PROGRAM.fullmatch(start)):
+        return start
     words = line.split(" ")
     for place in sorted(range(len(words)), key=lambda place: -len(words[place])):
         if len(" ".join(words)) > chars:
@@ -433,8 +435,9 @@ _HOW_SHOWN = pattern(
     r"""(?:"[^"]*(?:error|fail)[^"]*"|'[^']*(?:error|fail)[^']*'|\w*(?:error|fail)\w*)))*(?=$| *(?:;|&&|\|\|) )""",
     re.IGNORECASE,
 )
+_ONLY_PROGRAM = pattern(rf"\S+ {ELLIPSIS}|{ELLIPSIS}.*")
 # The folders in front of a name: `tests/tides/` of `tests/tides/test_low.py`.
-_ABOVE = pattern(r"^(?!-)[^'\"]*\w(?:/|::)(?=\w)")
+_ABOVE = pattern(r"^(?!-|\w+://)[^'\"]*\w(?:/|::)(?=\w)")
 
 
 # Where compilers and linters find an error: file, line and column.

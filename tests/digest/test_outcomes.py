@@ -73,6 +73,10 @@ def test_a_check_is_named_by_what_it_was_of_however_long_its_path_is() -> None:
         "go test -race -run TestEbbIsLowAtNight …"
     )
     assert brief("git push origin harbour/the-lowest-ebb-at-night", 24) == "git push origin …"
+    script = "/home/ada/harbours/north/tides/gauges/show_tides.py"
+    assert brief(f"python3 {script} --low", 40) == "python3 …show_tides.py --low"
+    assert brief(f"{script} --low", 40) == "…show_tides.py --low"
+    assert brief("curl https://tides.example.com/harbours/north/gauges", 40) == "curl …"
 
 
 def test_a_check_before_the_last_edit_of_a_request_is_no_evidence_for_it() -> None:
