@@ -23,7 +23,7 @@ from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, plain_git, segments, unquoted
 from compactor_cli.digest.statements import ELLIPSIS, head
-from compactor_cli.digest.tools import ToolKind, command_of
+from compactor_cli.digest.tools import ToolKind, command_of, joined_lines
 from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code, started_id
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
@@ -560,7 +560,8 @@ def shown(command: str) -> str:
 
     Leading steps such as ``cd`` are left out, and so is a script that the command writes to run it.
     """
-    command = LEADING.sub("", _WRITING.sub("", command), count=1).replace("\\\n", " ")
+    # A script that is written first ends in a here-document, up to which alone `command_of` joins lines.
+    command = joined_lines(LEADING.sub("", _WRITING.sub("", command), count=1))
     first, more, rest = command.partition("\n")
     while rest.strip() and _ENTERING.fullmatch(first.strip()):
         first, more, rest = rest.partition("\n")

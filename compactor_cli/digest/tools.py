@@ -161,7 +161,7 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     """
     if isinstance(arguments, str):
         command, mark, text = _SHELL_CALL.sub(r"\1\2", arguments).partition("<<")
-        return f"{_LINE_END.sub(' ', command)}{mark}{text}"
+        return f"{joined_lines(command)}{mark}{text}"
     for key in (*COMMAND_KEYS, "action"):
         if (value := arguments.get(key)) is None:
             continue
@@ -174,7 +174,12 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
     return ""
 
 
-_LINE_END = re.compile(r"[^\S\n]*\\\n\s*")  # a backslash at the end of a line, with the blanks around it
+def joined_lines(command: str) -> str:
+    """A command whose lines that go on after a backslash are one."""
+    return _LINE_END.sub(" ", command)
+
+
+_LINE_END = re.compile(r"[^\S\n]*\\\n[^\S\n]*")  # a backslash at the end of a line, with the blanks around it
 # A shell that is called with a script: `cd tides && bash -lc 'make gauges'`.
 _SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c '([^']*)'\s*\Z")
 

@@ -263,6 +263,18 @@ def test_a_file_taken_from_another_branch_is_a_change_that_a_later_commit_holds(
         assert states_of(STORE, ran(command, "")) == ["store.py — edited, changes thrown away"]
 
 
+def test_what_is_added_in_lines_that_go_on_after_a_backslash_is_in_the_commit() -> None:
+    notes = call("Write", "w", file_path=".notes/tide.md", content="low"), answer("ok", "w")
+    made = ran("git add \\\n  store.py \\\n  .notes/tide.md && git commit -m 'x'", "[main 4f1c2aa] x\n 2 files changed")
+    assert states_of(STORE, notes, made) == [
+        ".notes/tide.md — created, in commit 4f1c2aa",
+        "store.py — edited, in commit 4f1c2aa",
+    ]
+    # An empty line ends the command, and what follows is another.
+    apart = ran("git add store.py \\\n\ntouch .notes/tide.md && git commit -m 'x'", "[main 4f1c2aa] x\n 1 file changed")
+    assert ".notes/tide.md — created" in states_of(STORE, notes, apart)
+
+
 def test_a_change_that_a_switch_of_branches_does_not_name_is_committed_whoever_did_it() -> None:
     status = ran("git diff", "-a\n+b")
     switched = "Switched to branch 'main'\nYour branch is up to date with 'origin/main'."

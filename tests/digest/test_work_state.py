@@ -675,7 +675,7 @@ def test_a_linter_of_named_files_is_as_old_as_the_edits_of_these() -> None:
 
 def test_a_linter_of_a_folder_or_an_app_is_no_older_by_edits_outside_of_it() -> None:
     edit = (call("Edit", "g", file_path="apps/api/src/a.ts", old_string="a", new_string="b"), answer("ok", "g"))
-    web = ran("cd /work/clock/apps/web && npx eslint src", "0 errors")
+    web = ran("cd /home/ada/clock/apps/web && npx eslint src", "0 errors")
     api = ran("npx eslint 'apps/api/src/**/*.ts'", "0 errors")
     assert is_open(edit, web, edit) == is_open(edit, ran("npx eslint 'apps/web/**/*.ts'", ""), edit) == []
     older = "Passed before the newest edits of apps/api/src/a.ts"
