@@ -66,7 +66,7 @@ class Run:
 
 
 def acting_part(command: str) -> str:
-    """The part of a chain from the first to the last command that changes the world, or all of it if none does.
+    """The part of a chain from the first to the last command that acts outside, or all of it if none does.
 
     A command with a here-document, or with a text that contains ` && `, does not count. Commit messages, which their
     results show, and long bodies of requests are elided.
@@ -112,7 +112,7 @@ _ESCAPED = re.compile(r"\\([`\"$\\])")
 _SIGNATURE = pattern(
     r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
 )
-_CHANGES_WORLD = pattern(
+_ACTS_OUTSIDE = pattern(
     rf"\b{GIT}(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     rf"|\b{GIT}tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
@@ -127,7 +127,7 @@ _CHANGES_WORLD = pattern(
 
 @lru_cache(maxsize=1024)
 def _acts(command: str) -> bool:
-    """Whether a command of a chain changes the world; a search for the words `npm publish` does not."""
+    """Whether a command of a chain acts outside; a search for the words `npm publish` does not."""
     return may_act_outside(command) and any(
         may_act_outside(one) and not is_read_only(one) for one in command.split(" && ")
     )
@@ -136,7 +136,7 @@ def _acts(command: str) -> bool:
 @lru_cache(maxsize=1024)
 def may_act_outside(command: str) -> bool:
     """Whether a command has words that change something outside the files of the work; it may only search for them."""
-    return _CHANGES_WORLD.search(command) is not None
+    return _ACTS_OUTSIDE.search(command) is not None
 
 
 # `git stash pop` and its subcommand; those that put changes away.
@@ -278,12 +278,12 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     results, started = results_of(events), dict[str, int]()
     for number, result in tuple(results.items()):
         call = events[number]
-        is_read_only = call.name in ATTACHMENTS.look_tools
+        shows_work = call.name in ATTACHMENTS.look_tools
         if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
             # A look at running work does not take the place of the command that began it.
-            started[key] = started.get(key, number) if is_read_only else number
+            started[key] = started.get(key, number) if shows_work else number
             del results[number]
-        elif is_read_only and ATTACHMENTS.ended.search(result.text):
+        elif shows_work and ATTACHMENTS.ended.search(result.text):
             begun = started.get(background_id(call.arguments), number)
             results[begun] = result
     return results
@@ -511,13 +511,13 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     lines = _edges(text)
     # The first line of a commit shows its branch and hash; the sizes after it count less.
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
-    is_known, is_world = outcome is CommandOutcome.OK, may_act_outside(command)
-    patterns = (_REPORT,) if is_world else (_RESULT, _REPORT) if is_known else (_RESULT,)
+    is_known, acts_outside = outcome is CommandOutcome.OK, may_act_outside(command)
+    patterns = (_REPORT,) if acts_outside else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
     # The end of a `git diff --stat` is about uncommitted changes, or about another commit.
-    counts_own = is_world and _SHOWS_SIZES.search(command) is None
+    counts_own = acts_outside and _SHOWS_SIZES.search(command) is None
     reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))
     reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
     line = next(reports, "")

@@ -1,7 +1,7 @@
-"""Facts: what commands changed in the world, and which commands work in this project.
+"""Facts: what commands changed outside the work tree, and which commands work in this project.
 
-The most telling come first: the newest changes of the world, the first of the other commands (the newest check, if
-any), older changes of the world, calls of services, then the rest.
+The most telling come first: the newest of these changes, the first of the other commands (the newest check, if any),
+older changes, calls of services, then the rest.
 """
 
 from __future__ import annotations
@@ -89,18 +89,18 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         (run, _run_item(run, times, words, is_older=run.event in older, folder=places.get(run.event, "")))
         for run, times in shown_runs
     ]
-    world = _with_commits_together([(run, item) for run, item in items if run.acts_outside], elsewhere, words)
+    outside = _with_commits_together([(run, item) for run, item in items if run.acts_outside], elsewhere, words)
     rest = [item for run, item in items if not run.acts_outside]
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
-        world.insert(0, _branch_item(analysis))
-    world[1:1] = _merged_items(analysis)
+        outside.insert(0, _branch_item(analysis))
+    outside[1:1] = _merged_items(analysis)
     if analysis.work.by_others:
         commit, record = analysis.work.by_others
-        world.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
-    # The newest check tells more than an older change of the world.
-    ranked_items = (*world[:_FIRST_CHANGES], *rest[:1], *world[_FIRST_CHANGES:], *calls, *rest[1:])
+        outside.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
+    # The newest check tells more than an older change outside.
+    ranked_items = (*outside[:_FIRST_CHANGES], *rest[:1], *outside[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
 
@@ -208,9 +208,9 @@ def _removed(runs: Sequence[Run]) -> dict[str, int]:
 
 def _is_of_removed(run: Run, removed: Mapping[str, int]) -> bool:
     """Whether a run that changed and checked nothing names something that was removed since."""
-    is_read_only = not (run.acts_outside or is_check(run.command))
+    only_shows = not (run.acts_outside or is_check(run.command))
     named = _NAME_OF_ONE.findall(f"{run.command}\n{run.line}")
-    return is_read_only and any(removed.get(name, -1) > run.event for name in named)
+    return only_shows and any(removed.get(name, -1) > run.event for name in named)
 
 
 def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
@@ -362,7 +362,7 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     number = run.output.strip() if run.outcome is CommandOutcome.FAILED else ""
     printed = run.line or (number if number.isdecimal() else "")
     detail = f"{words.colon}{printed}" if printed else ""
-    # Success alone carries little information, unless the run changed the world or checked the work.
+    # Success alone carries little information, unless the run acted outside or checked the work.
     is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))
     is_telling = detail or is_shown or _BUILDS.search(run.command)
     text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""

@@ -87,7 +87,7 @@ def rules_in(text: str) -> list[str]:
 
 # How likely a thing is needed whatever names it holds (chosen, not fitted); its names can only raise that.
 _STANDING = 0.6  # what the user asked to hold, open steps, errors that still fail
-_SETTLED = 0.3  # decisions, files that were changed, commands that changed the world
+_SETTLED = 0.3  # decisions, files that were changed, commands that acted outside
 _PASSING = 0.0
 # Names are many and mostly noise: those most likely to be used again stand for all.
 _MOST_NAMES = 200

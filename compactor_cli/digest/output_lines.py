@@ -65,14 +65,14 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
             continue
         if sources.tells_nothing(base.event, text) and not names(text, focus):
             continue
-        is_read_only = sources.is_read_only(base.event)
-        if is_read_only and is_slip(text):
+        is_looked_at = sources.is_looked_at(base.event)
+        if is_looked_at and is_slip(text):
             continue
-        near = under_way.worth(text) if is_read_only else 1.0
-        is_part = is_read_only and base.event not in sources.made and near < _NEAR and is_amid_code(text)
+        near = under_way.worth(text) if is_looked_at else 1.0
+        is_part = is_looked_at and base.event not in sources.made and near < _NEAR and is_amid_code(text)
         if is_part and not (has_room or names(text, focus)):
             continue
-        shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_read_only else StatementForm.OUTPUT
+        shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_looked_at else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * near * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
         # The first line of a log is the newest commit: a later line must not be taken for it.
@@ -116,7 +116,7 @@ class _Sources:
         call = self._events[place].call
         return call if call in self.made and line in self._events[call].text else place
 
-    def is_read_only(self, place: int) -> bool:
+    def is_looked_at(self, place: int) -> bool:
         """Whether an event shows the content of a file, read or written, which can be read again."""
         event = self._events[place]
         is_file = event.tool is ToolKind.READ or (

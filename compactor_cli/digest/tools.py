@@ -15,7 +15,7 @@ from compactor_cli.group.todos import is_plan_call
 
 
 class ToolKind(StrEnum):
-    """What a tool call does to the world."""
+    """What a tool call acts on."""
 
     EDIT = "edit"
     READ = "read"

@@ -283,14 +283,14 @@ class UnchangedCache:
             for path, values in json.loads(file.read_bytes()).items():
                 if tuple(map(type, values)) == _SEEN_TYPES:
                     self._entries[path] = _SeenInput(*values)
-        self._only_reads: dict[str, Look] = {}
+        self._looks: dict[str, Look] = {}
         self._changed = False
 
     def dismissed(self, job: Job) -> InputReport | None:
         """The report of an input that is the same as when it needed nothing; None for any other."""
         path = str(Path(job.source.path).absolute())
         try:
-            look = self._only_reads[path] = look_at(path)
+            look = self._looks[path] = look_at(path)
         except CompactError:
             return None
         if (entry := self._entries.get(path)) is None:
@@ -341,7 +341,7 @@ class UnchangedCache:
             write_private(self._file, json.dumps(dict(newest), separators=(",", ":")))
 
     def _enter(self, path: str, sha256: str, size_bytes: int, tokens: int, transcripts: int) -> None:
-        look = self._only_reads.get(path)
+        look = self._looks.get(path)
         if look is None or look.age_seconds() < _TICK_SECONDS:
             return
         with suppress(CompactError):
