@@ -290,16 +290,15 @@ def covered_since(run: Run, changes: Sequence[FileOperation]) -> Iterator[FileOp
 
 def _reach(run: Run, changes: Sequence[FileOperation]) -> Callable[[FileOperation], bool]:
     """A test whether a change is in the app, and in the files and folders, that a check is limited to."""
-    app = _APP.search(f"{entered(run.command)}/")
-    package = app[1] if app else _package(run, changes)
+    entered_app = _APP.search(f"{entered(run.command)}/")
+    package = entered_app[1] if entered_app else _package(run, changes)
     places = _linted_places(run.command)
 
     def is_in_reach(change: FileOperation) -> bool:
         path = f"/{change.path.lstrip('/')}"
-        if places and not any(path.endswith(one) or one.endswith(path) or one in f"{path}/" for one in places):
-            return False
-        app = _APP.search(path) if package else None
-        return app is None or app[1] == package
+        app = _APP.search(path)
+        is_there = not places or any(path.endswith(one) or one.endswith(path) or one in f"{path}/" for one in places)
+        return is_there and (not (package and app) or app[1] == package)
 
     return is_in_reach
 

@@ -115,17 +115,13 @@ class Choice:
         count: Callable[[str], int],
         *,
         focus: frozenset[str] = frozenset(),  # in lower case; what names one comes first, up to FOCUS_RATIO
-        first: Iterable[tuple[Sequence[Statement], float]] = (),  # groups to take first, with shares of FIRST_RATIO
+        first: Sequence[tuple[Sequence[int], float]] = (),  # groups to take first, with shares of FIRST_RATIO
         looked_tokens: float = inf,  # most for lines of what was only looked at: they can be read again
     ) -> None:
         texts = tuple(shown)
         self.shown = "\n".join(text.replace("\n", " ") for text in texts)
         covered = set[Fact]().union(*map(worth.facts, texts))
-        self.candidates, self.count = candidates, count
-        places: dict[Hashable, int] = {
-            (origin(one), one.place, one.label): number for number, one in enumerate(candidates)
-        }
-        self.first = [([places[origin(one), one.place, one.label] for one in group], part) for group, part in first]
+        self.candidates, self.count, self.first = candidates, count, first
         self.looked_tokens = looked_tokens
         self.fresh = [_without(worth.facts(one.text, one.form), covered) for one in candidates]
         for number, one in enumerate(candidates):

@@ -107,10 +107,9 @@ def _by_fate(
     groups: dict[str, list[FileState]] = {}
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
-        done = (
-            words.comma.join((words.created,) * state.is_created + (words.edited,) * (state.edits > 0)) or words.edited
-        )
-        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{done}{commit}"
+        done = [words.created] if state.is_created else []
+        done += [words.edited] if state.edits > 0 or not done else []
+        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{words.comma.join(done)}{commit}"
         groups.setdefault(words.deleted if state.is_deleted else fate, []).append(state)
     items: list[Item] = []
     for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted or bool(pair[1][0].moved_to)):

@@ -228,12 +228,12 @@ def remembered_items(taken: Sequence[Statement], analysis: Analysis) -> tuple[It
         for one in taken
         if one.event < 0
     ]
-    theirs = (one for one in taken if one.event >= 0 and _is_of_summary(one, analysis))
+    theirs = (one for one in taken if _is_of_summary(one, analysis))
     return (*_grouped(remembered, 0, None), *_grouped(theirs, 0, analysis))
 
 
 def _is_of_summary(one: Statement, analysis: Analysis) -> bool:
-    return analysis.events[one.event].kind is EventKind.SUMMARY
+    return one.event >= 0 and analysis.events[one.event].kind is EventKind.SUMMARY
 
 
 def turn_lines(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> dict[int, Item]:
@@ -408,8 +408,7 @@ _MAX_ALIKE = 2
 
 def _mark(one: Statement, analysis: Analysis) -> str:
     """The mark that later records give a statement (see `standing`); none for a statement of another summary."""
-    is_of_summary = one.event >= 0 and analysis.events[one.event].kind is EventKind.SUMMARY
-    return "" if is_of_summary else standing(one, analysis)
+    return "" if _is_of_summary(one, analysis) else standing(one, analysis)
 
 
 def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tuple[int, int], Mark]) -> Item:
@@ -476,16 +475,19 @@ _MAIN_HEADINGS = tuple(
 )
 
 
-def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tuple[list[Statement], float]]:
-    """The statements under the main headings of the newest summary by another client, each group with its share."""
-    theirs = [one for one in offered if one.event >= 0 and _is_of_summary(one, analysis)]
-    newest = max((one.event for one in theirs), default=-1)
-    by_heading: dict[int, list[Statement]] = {}
-    for one in theirs:
+def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tuple[list[int], float]]:
+    """The statements under the main headings of the newest summary by another client, each group with its share.
+
+    They are given by their places among those offered.
+    """
+    theirs = [(place, one) for place, one in enumerate(offered) if _is_of_summary(one, analysis)]
+    newest = max((one.event for _, one in theirs), default=-1)
+    by_heading: dict[int, list[int]] = {}
+    for place, one in theirs:
         heading = one.lead.partition("\n")[0].replace("_", " ")
         if heading and one.event == newest and one.form is not StatementForm.CODE:
             at = next((at for at, (heads, _) in enumerate(_MAIN_HEADINGS) if heads.search(heading)), -1)
-            by_heading.setdefault(at, []).append(one)
+            by_heading.setdefault(at, []).append(place)
     return [(by_heading[at], ratio) for at, (_, ratio) in enumerate(_MAIN_HEADINGS) if at in by_heading]
 
 
@@ -495,7 +497,7 @@ def is_outdated(one: Statement, analysis: Analysis) -> bool:
     That nothing is open holds until the user's next message. Code is outdated once its file is edited. Other statements
     of what is open or broken are outdated once code changed, unless they name things that nobody has named again.
     """
-    if one.event < 0 or not _is_of_summary(one, analysis):
+    if not _is_of_summary(one, analysis):
         return False
     if _NOTHING_OPEN.search(one.text):
         return any(message.turn > analysis.events[one.event].turn for message in analysis.messages)

@@ -42,9 +42,8 @@ _CARRIED_FACTOR = 0.5
 # The values of a `FileRow`, in this order. One more follows: 0, or whether the file's last change is in no commit: 1
 # where no commit was seen at all, `UNCOMMITTED_BY_GIT` where git commands were seen that show it.
 # States of earlier versions lack the last three.
-_CARRIED = (
-    *("path", "is_created", "edits", "reads", "is_deleted", "moved_to", "commit"),
-    *("commit_before", "is_reverted", "is_edited_by_subagent"),
+_CARRIED = tuple(
+    "path is_created edits reads is_deleted moved_to commit commit_before is_reverted is_edited_by_subagent".split()
 )
 FileRow = tuple[Any, ...]
 UNCOMMITTED_BY_GIT = 2

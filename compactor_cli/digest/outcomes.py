@@ -129,12 +129,13 @@ def outcomes(
         is_refused = takes_back(reply, closing)
         outcome = _done(work, made_by, called, words, is_refused=is_refused, is_newest=not next_reply)
         if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
-            opening_words = events[work.opening].text
-            # A question that was answered at once keeps that answer, whatever was done later in the turn.
-            is_at_once = asks(work.asked) and _answers_at_once(opening_words)
-            own_closing = _closing_words(events, own)
-            at = own if len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own) else work.closing
-            reply_text, at = (opening_words, work.opening) if is_at_once else (_closing_words(events, at), at)
+            opening_words, own_closing = events[work.opening].text, _closing_words(events, own)
+            reply_text, at = closing, work.closing
+            if asks(work.asked) and _answers_at_once(opening_words):
+                # A question that was answered at once keeps that answer, whatever was done later in the turn.
+                reply_text, at = opening_words, work.opening
+            elif len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own):
+                reply_text, at = own_closing, own
             outcome = _replied(work.asked, reply_text, events[at].record, words)
         if outcome:
             found[turn] = outcome
@@ -372,7 +373,8 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         elif event.kind is EventKind.ASSISTANT:
             work.opening = number if work.opening < 0 else work.opening
             work.closing = number
-    for number, result in results_of(events).items():
+    results = results_of(events)
+    for number, result in results.items():
         call = events[number]
         is_filed = is_service_call(call) and not is_lookup(call.name) and _FILES.search(call.name)
         ticket = _TICKET.search(result.text) if is_filed and not (result.is_error or result.is_refusal) else None
@@ -386,7 +388,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}
     own = {one.path for one in operations if one.action is FileAction.CREATE and not one.is_rewrite}
     # What a subagent has written before it reports is no outcome yet.
-    waiting = _waiting(events)
+    waiting = _waiting(events, results)
     changes = [one for one in operations if one.action not in (FileAction.READ, FileAction.REVERT)]
     changes = [one for one in changes if one.event < waiting]
     # A temporary file is what the work was for where nothing else was changed, unless it is a script for a try.
@@ -404,9 +406,8 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
 _CHANGES_ONE = pattern(r"\bgh (?:pr|issue|release) (?:edit|comment|close|reopen|merge|ready|review|checkout)\b")
 
 
-def _waiting(events: Sequence[Event]) -> int:
+def _waiting(events: Sequence[Event], results: Mapping[int, Event]) -> int:
     """The position of the call of a subagent that the session ends with, before any result of it; else their number."""
-    results = results_of(events)
     last = max((number for number, event in enumerate(events) if event.kind is EventKind.USER), default=-1)
     calls = (at for at in range(last + 1, len(events)) if at not in results and is_subagent(events[at]))
     return next(calls, len(events)) if results else len(events)
