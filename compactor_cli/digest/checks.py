@@ -32,8 +32,14 @@ def contains(whole: str, part: str) -> bool:
     """
     if whole == part:
         return True
-    narrow = [step for step in _steps(part) if not is_read_only(" ".join(step))][-1:]
-    return bool(narrow) and any(_covers(wide, narrow[0]) for wide in _steps(whole))
+    narrow = _last_acting(part)
+    return bool(narrow) and any(_covers(wide, narrow) for wide in _steps(whole))
+
+
+@lru_cache(maxsize=4096)
+def _last_acting(key: str) -> tuple[str, ...]:
+    """The last command of a chain that does more than show, as words; empty where there is none."""
+    return next((step for step in reversed(_steps(key)) if not is_read_only(" ".join(step))), ())
 
 
 @lru_cache(maxsize=4096)

@@ -123,7 +123,7 @@ _SAYS_WHAT_IS = pattern(
 )
 # The label of statements from a commit message: the commit holds what it says, whatever is edited since.
 COMMIT_LABEL = "`git commit -m`"
-_DEFINED = pattern(r"\b(?:function|def|class|func|fn|interface|type|struct|enum)\s+(\w{4,})")
+_DEFINED = pattern(r"\b(?:function|def|class|func|fn|interface|type|struct|enum)[ \t]+(\w{4,})")
 # A name in code rather than a word: `tideGauge`, `tide_gauge`, `gauge(`.
 _IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")
 
@@ -148,7 +148,8 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
 
     A line that the same edit or a later one wrote again was moved: it does not count as gone.
     """
-    replaced, touched, undefined, written = dict[str, int](), dict[str, int](), dict[str, int](), set[str]()
+    replaced, touched, undefined = dict[str, int](), dict[str, int](), dict[str, int]()
+    written, defined_again = set[str](), set[str]()  # the lines that later edits wrote, the names defined in them
     changes = [one for one in operations if one.action is FileAction.EDIT]
     for one in reversed(changes):
         # Code that is quoted in a document is not the code itself.
@@ -156,9 +157,9 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
             before, after = (set(map(str.strip, text.split("\n"))) for text in (old, new))
             # A rewritten test does not change the names that it uses.
             left_out = "" if TEST_FILE.search(one.path) else "\n".join(before - after - written)
+            defined_again.update(_DEFINED.findall("\n".join(after - written)))
             written |= after
-            defined = {*_DEFINED.findall(left_out)}
-            defined -= {*_DEFINED.findall("\n".join(written))} if defined else set()
+            defined = set(_DEFINED.findall(left_out)) - defined_again
             changed, gone = "\n".join(before ^ after), _IDENTIFIER.findall(left_out)
             for names, found in ((replaced, gone), (touched, _IDENTIFIER.findall(changed)), (undefined, defined)):
                 for name in found:

@@ -440,6 +440,8 @@ def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] |
 
 def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str]:
     """Those of ``tests`` that passed in a run: by their results, or because it succeeded and its command chose them."""
+    if not tests:
+        return frozenset()
     chosen = _CHOSEN_TESTS.findall(run.command) if run.outcome is CommandOutcome.OK else []
     exact = {name for nodes, _ in chosen for name in nodes.split("::")}
     begins = tuple(name for _, pattern in chosen for name in re.findall(r"\w+", pattern))

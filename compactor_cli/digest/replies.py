@@ -118,13 +118,13 @@ _PROPOSES = pattern(
 
 
 def _asks(sentence: str) -> bool:
+    bare = sentence.strip("*_`)\"'- ")
+    is_heading = bare.endswith(COLONS) and _HEADS_OPTIONS.match(bare)
+    if not (bare.endswith(QUESTION_MARKS) or is_heading or _ASKS_FOR.match(bare)):
+        return False
     # A quoted or emphasised question is somebody else's, and one that the agent looks up itself asks nobody.
     is_of_others = (sentence.rstrip().endswith('"') and ' "' in sentence) or _EMPHASISED.search(sentence)
-    if is_of_others or _LOOKS_UP.match(sentence):
-        return False
-    bare = sentence.strip("*_`)\"'- ")
-    is_heading = bare.endswith(COLONS) and _HEADS_OPTIONS.match(bare) is not None
-    return bare.endswith(QUESTION_MARKS) or is_heading or _ASKS_FOR.match(bare) is not None
+    return not (is_of_others or _LOOKS_UP.match(sentence))
 
 
 # `It answers the one question left: *why is it not run?*`
