@@ -124,9 +124,9 @@ def find_commits(runs: Sequence[Run], directory: str) -> list[Commit]:
             if step == "commit":
                 # A rebase that continues may make the last commit again, under the same subject.
                 is_again = "--continue" in words and found and made and made[0]["subject"].strip() == found[-1].subject
-                amended = found.pop() if found and made and ("--amend" in words or is_again) else None
+                one = made.pop(0) if made else _quietly_made(words, runs, number, found)
+                amended = found.pop() if found and one and ("--amend" in words or is_again) else None
                 index.commit(words, amended)
-                one = made.pop(0) if made else _quietly_made(words, runs, number)
                 if one:
                     shown = text[one.end() : ends.pop(0)] if one.string == text and ends else ""
                     new = index.committed(one, shown, run)
@@ -200,12 +200,17 @@ _BRANCH_MADE = pattern(rf"\b{GIT}(?:branch|checkout -b|switch -c) ([^\s;&|-][^\s
 _BRANCH_TAKEN = pattern(rf"\b{GIT}(?:checkout|switch) ([^\s;&|-][^\s;&|]*)")
 
 
-def _quietly_made(words: Sequence[str], runs: Sequence[Run], number: int) -> re.Match[str] | None:
+def _quietly_made(
+    words: Sequence[str], runs: Sequence[Run], number: int, before: Sequence[Commit]
+) -> re.Match[str] | None:
     """A commit whose run prints no line of it (`git commit -q`), by a log of this or a later run, else by its message.
 
-    None if the run is not quiet, failed or has no message, or if it prints an error and no log shows the commit.
+    One that amends the last of those ``before`` it, without a message of its own, keeps the subject. None if the run is
+    not quiet, failed or has no message, or if it prints an error and no log shows the commit.
     """
     run, subject = runs[number], sent_words(runs[number].command).partition("\n")[0].strip()
+    if not subject and "--amend" in words and before:
+        subject = before[-1].subject
     is_quiet = any(_QUIET.fullmatch(word) for word in words) or _SAYS_OK.search(run.output) is not None
     if not (is_quiet and subject) or run.outcome is CommandOutcome.FAILED:
         return None

@@ -168,8 +168,9 @@ def _opening_line(
     A short answer to a question is shown with that question.
     """
     words = analysis.words
+    answers_tool = analysis.events[turn.first].is_answer
     # A message that asks something back does not answer the question.
-    is_answer = message and (message.is_short or is_assent(message.text)) and not asks(message.text)
+    is_answer = message and (message.is_short or is_assent(message.text) or answers_tool) and not asks(message.text)
     if message and is_answer and message.replies_to.endswith(QUESTION_MARKS):
         asked = with_question(message, opening(turn.asked or message.text, NAME_CHARS), words)
     elif quoted is not None:
@@ -183,7 +184,10 @@ def _opening_line(
     named = f"{asked} ({message.points_at})" if message and message.points_at else asked
     named += stop_before(message, words) if message else ""
     outcome = analysis.outcomes.get(turn.number)
-    text = f"{named} → {outcome.text}" if outcome else named
+    before = (one.text for number, one in analysis.outcomes.items() if number < turn.number)
+    # What came of the request that was under way is stated there.
+    is_stated = answers_tool and outcome is not None and outcome.text in before
+    text = f"{named} → {outcome.text}" if outcome and not is_stated else named
     return Item(text=text, records=records_of((analysis.events[turn.first].record,)))
 
 

@@ -329,10 +329,18 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
     # A user who asks back about one option may choose in another sentence.
     for words in (answer, *(one for one in sentences(answer) if not one.endswith(QUESTION_MARKS))):
         found = _POINTS.search(words)
+        if found and _ASKS_OF_ONE.match(words, found.end()):
+            continue
         if found and _CHOOSES.fullmatch(words, 0, found.start(found.lastgroup or 0)):
             keys = _keys(found)
             return keys if all(key in options for key in keys) else []
     return []
+
+
+# After an option: it is asked about, not chosen (`does option B work for both gauges?`, `would B be faster?`).
+_ASKS_OF_ONE = pattern(
+    r"[^.!?\n]*\b(?:might|may|could|would|will|does|do|is|are|be|works?)\b[^.!?\n]*[?\uff1f]", re.IGNORECASE
+)
 
 
 def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -322,6 +322,9 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
         question = f"{question} {listed}".strip()
     records = records_of((before.record, event.record))
     asked = opening(question, _MAX_ASKED_CHARS if event.is_answer else _MAX_CHARS)
+    if event.is_answer and _POINTS_BACK.search(question):
+        subject = sentences(before.text.rpartition("\n")[2])[0]
+        asked = asked if subject in question else f"{opening(subject, _MAX_ASKED_CHARS)} {asked}"
     named = set(terms(_GO_ON.sub("", question)))
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(named) < _MIN_AGREED_TERMS
     # A yes to a question that names its subject answers the question, not the plan above it.
@@ -330,11 +333,14 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if plan:
         yield Decision(text=f'{plan}{_ANSWERED}{answer}"', records=records, weight=_TAKEN, turn=event.turn)
         return
-    if not chosen and names_little and begins_with_assent(answer):
-        return  # it agrees to what was shown: the history quotes that
+    is_go_ahead = names_little or _OFFERS_WORK.match(question)
+    if not (chosen or event.is_answer) and is_go_ahead and begins_with_assent(answer):
+        return  # it agrees to what was shown, or to a step of the work: the history quotes that
+    if _ASKS_WHAT_IS.match(question):
+        return
     if chosen:
         yield _choice(asked, answer, options, chosen, records=records, turn=event.turn)
-    elif event.is_answer or not _ASKS_WHAT_IS.match(question):
+    else:
         weight = _ASKED if event.is_answer else 2.5
         yield Decision(text=f'{asked}{_ANSWERED}{answer}"', records=records, weight=weight, turn=event.turn)
 
@@ -343,8 +349,9 @@ def _choice(
     asked: str, answer: str, options: Mapping[str, str], chosen: Sequence[str], *, records: tuple[int, ...], turn: int
 ) -> Decision:
     """The decision for the options that the user took, or for a choice that the user left to the agent."""
-    # `B first` does not give up the others.
-    left = () if _FIRST.search(answer) else (text for key, text in options.items() if key not in chosen)
+    # `B first`, or steps one of which comes first, do not give up the others, and what is the case is no choice.
+    gives_up_none = _FIRST.search(answer) or _IN_ORDER.search(asked) or _ASKS_FOR_FACT.search(asked)
+    left = () if gives_up_none else (text for key, text in options.items() if key not in chosen)
     rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left if not _LEAVES_OPEN.match(text))
     texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
     taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
@@ -390,6 +397,11 @@ _LEAVES_OPEN = pattern(
 )
 _ASKS_TO_GO_ON = pattern(r"\W*(?:any )?(?:more|other|further) questions\b", re.IGNORECASE)
 _FIRST = pattern(r"\bfirst\W*$|\bfirst,|先|まず", re.IGNORECASE)
+# Steps in an order: `Shall I do step 1 first, or go straight to step 2?`, `Two things to do, in order:`
+_IN_ORDER = pattern(
+    r"\bsteps? \d\b.*\bfirst\b|\bfirst\b.*\bor\b.*\bstraight\b|\bin (?:this |that )?order\W*\Z", re.IGNORECASE
+)
+_ASKS_FOR_FACT = pattern(r"\b(?:where|when|how|why) did\b|\bdo you (?:believe|think|suspect)\b", re.IGNORECASE)
 # A number without its entry, at the end of the part of a reply that is shown: the `2.` in `1. ebb 2.`.
 _BARE_KEY = pattern(r"(\b1[.)] .*) \d[.)]\Z")
 # A reply that asks to see something first (`show me the gauges`), or only to commit, push or merge.
@@ -416,6 +428,8 @@ _GO_ON = pattern(
 _ASKS_OF_THE_TEXT = pattern(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 
 
+# The subject of such a question stands before it: `How do you want to handle it?`
+_POINTS_BACK = pattern(r"\b(?:it|this|that|them|these|those|both)\b", re.IGNORECASE)
 # An open question, which any words may answer: `Which harbour is meant?`.
 _IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 
@@ -423,6 +437,13 @@ _IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 # An offer of one more step after the work (`Want me to plot it?`): the next request is seldom an answer to it.
 _OFFERS = pattern(
     r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)\b(?!.*\bor\b)",
+    re.IGNORECASE,
+)
+# An offer of a step that decides nothing about the work itself: `Want me to commit the tables?`
+_OFFERS_WORK = pattern(
+    r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)"
+    r" (?:go (?:ahead|on) and |now |also |first )?"
+    r"(?:commit|push|merge|open|file|search|look|dig|check|run|start|continue|investigate|test|verify|review)\b",
     re.IGNORECASE,
 )
 # The start of a message that takes an answer back.
@@ -440,7 +461,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     else. An open question is answered by any brief reply, unless it asks which option is wanted and the reply shares no
     word with question or options.
     """
-    if _OBJECTS.match(answer):
+    if _OBJECTS.match(answer) or (is_assent(answer) and _ONE_OF_TWO.search(question)):
         return True
     is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
     # A yes to a choice of two takes neither.
@@ -466,6 +487,11 @@ _ASKS_WHICH = pattern(r"\b(?:which|prefer)\b", re.IGNORECASE)
 # The second half of a choice of two: `Plot it now, or should I wait?`.
 _EITHER = pattern(
     r"\bor (?:would|should|shall|do|is|are|can|could|maybe|just|leave|keep|wait|stop|skip|stick|hold|have|let)\b",
+    re.IGNORECASE,
+)
+# A yes to such a question leaves open which is meant: `Want me to plot it, or run the tests first?`
+_ONE_OF_TWO = pattern(
+    r"\b(?:want me to|(?:should|shall) I|would you like me to|do you want)\b.*\w, or (?!not\b|some|any|what|whe|how)",
     re.IGNORECASE,
 )
 _OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|i (?:do )?(?:like|love) (?:\w+ ){1,4}but\b|但是|でも", re.IGNORECASE)

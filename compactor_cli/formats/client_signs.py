@@ -379,7 +379,7 @@ def asked_questions(call: ToolCall) -> tuple[str, ...]:
 def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
     """The user's answers in the result of a call that asked these questions: one for each, or a single one for all."""
     # Claude Code: "question"="answer", "question"="answer". You can now continue ...
-    asked = "|".join(rf'(?:, )?"{re.escape(question.rpartition(chr(10))[2])}"="' for question in questions)
+    asked = "|".join(rf'(?:, )?"{re.escape(question.rpartition(chr(10))[2])}"=(?:"|(?=\())' for question in questions)
     found = re.split(asked, result)[1:]
     if len(found) == len(questions):
         last = _AFTER_ANSWERS.split(found[-1])[0]
@@ -397,7 +397,12 @@ _AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has|Read the answers caref
 
 
 def _answer_with_notes(given: str) -> str:
-    """The chosen answer with the notes that the user added: `Yes" user notes: not now`. Equal texts only once."""
+    """The chosen answer with the notes that the user added: `Yes" user notes: not now`. Equal texts only once.
+
+    Where the user chose none, the notes are the answer: `(no option selected) notes: only the gauge`.
+    """
+    if not_chosen := _NOT_CHOSEN.match(given):
+        return given[not_chosen.end() :].strip().removesuffix(".")
     chosen, *more = _MORE.split(given, maxsplit=1)
     _, noted, notes = "".join(more).rpartition("user notes:")
     notes = notes.strip().removesuffix(".")
@@ -405,6 +410,7 @@ def _answer_with_notes(given: str) -> str:
     return f"{chosen}: {notes}" if is_more else chosen
 
 
+_NOT_CHOSEN = pattern(r"\(no option selected\) (?:user )?notes:")
 # After an answer, the client repeats the preview of the option: `Yes" selected preview: …`.
 _MORE = pattern(r"\"\s+(?:selected (?:preview|markdown)|(?=user notes)):?")
 

@@ -108,6 +108,15 @@ def test_what_the_user_writes_beside_a_choice_stands_with_it_and_only_once() -> 
     assert [one.text for one in found if one.kind is EventKind.USER] == [notes, "tide: not the old one"]
 
 
+def test_where_the_user_chose_no_option_the_notes_are_the_answer() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Which order?"}, {"question": "Which name?"}])
+    given = '"Which order?"=(no option selected) notes: newest first., "Which name?"="tide"'
+    found = events_of(
+        asked, answer(f"The user answered: {given}. Read the answers carefully \u2014 they may ask.", "1")
+    )
+    assert [one.text for one in found if one.kind is EventKind.USER] == ["newest first", "tide"]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "result"),
     [

@@ -70,6 +70,19 @@ def test_what_the_user_answered_to_a_tool_stands_once_with_the_question_and_asks
     assert rendered(one.summary).count("as soon as the gauge goes idle") == 1
 
 
+def test_a_question_that_points_back_is_stated_with_what_it_is_about() -> None:
+    question = "No log of the gauge exists in this harbour yet. How should I create it?"
+    asked = call("AskUserQuestion", "1", questions=[{"question": question}])
+    assert decided(asked, answer("one file a day", "1")) == [f'{question} → "one file a day"']
+
+
+def test_what_the_user_is_asked_about_what_happened_gives_up_no_option() -> None:
+    options = [{"label": "In the harbour", "description": "at night"}, {"label": "In a test", "description": ""}]
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Where did the gauge stop?", "options": options}])
+    (one,) = decisions(events_of(asked, answer("In the harbour", "1")))
+    assert one.given_up == ()
+
+
 def test_what_is_known_of_a_thing_is_no_decision() -> None:
     report = user("the gate of the harbour said that it is open")
     assert decided(says("Is there a gate of the harbour that you are thinking of?"), report) == []
@@ -109,6 +122,18 @@ def test_what_was_chosen_is_stated_with_what_came_of_it_and_what_comes_later_is_
     for reply, rest in (("2", " (not taken: one run a gauge)"), ("do 2 first", "")):
         one = digest(conversation(user("two at once?"), offer, user(reply), *edited, says("Good.")), 4_000)
         assert texts(one, Section.DECISIONS) == [f'Which one? → "{reply}": a lock on the table{rest} → edited lock.py']
+
+
+def test_of_steps_one_of_which_comes_first_none_is_given_up() -> None:
+    steps = "Two things to do, in order:\n1. **Log.** Write the hours.\n2. **Sort.** By gauge.\n\n"
+    asked = says(f"{steps}Want me to do step 1 first, or go straight to step 2?")
+    (one,) = decisions(events_of(asked, user("let's do 1")))
+    assert (one.whole.partition(" → ")[2], one.given_up) == ('"let\'s do 1": Log. Write the hours.', ())
+
+
+def test_a_question_about_an_option_does_not_take_it() -> None:
+    asked = says("- **A.** Local time\n- **B.** UTC for all\n\nWant me to make the edit for A now, or will you?")
+    assert decided(asked, user("do option B might be helpful in the future?")) == []
 
 
 def test_an_option_that_nobody_asked_for_is_stated_without_a_question() -> None:
@@ -208,6 +233,14 @@ def test_what_the_agent_is_about_to_do_or_remarks_on_is_not_settled() -> None:
     intends = says("Now I need to read the drift from the gauge instead of the table.")
     remarks = says("This is intentional (we want to copy it), but the linter warns because the result is unused.")
     assert texts(digest(conversation(user("mend it"), intends, remarks), 3_000), Section.DECISIONS) == []
+
+
+def test_a_yes_to_one_of_two_steps_or_to_a_step_of_the_work_settles_nothing() -> None:
+    either = "Want me to look at the clock of the gauge and propose a patch, or run the experiment first?"
+    assert decided(says(either), user("yes")) == []
+    assert decided(says("Want me to commit the tables of the two gauges?"), user("yes, please")) == []
+    kept = "Should I keep the tables of the two gauges apart?"
+    assert decided(says(kept), user("yes")) == [f'{kept} → "yes"']
 
 
 def test_a_yes_to_a_question_that_names_nothing_is_no_decision() -> None:

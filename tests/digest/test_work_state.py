@@ -48,6 +48,15 @@ def test_an_amended_commit_is_gone_and_its_files_are_in_the_one_in_its_place() -
     assert "d2b81e4" not in "\n".join(texts(one, Section.TASK))
 
 
+def test_a_commit_that_was_amended_without_a_word_of_git_has_the_hash_that_a_log_shows() -> None:
+    first = ran("git add store.py && git commit -m 'Store UTC'", "[main d2b81e4] Store UTC\n 1 file changed")
+    shown = "c05e70b Store UTC\n store.py | 2 +-\n clock.py | 4 ++--"
+    amended = ran("git add clock.py\ngit commit -q --amend --no-edit\ngit show --stat --oneline HEAD", shown)
+    later = ran("git commit -am 'Read the clock'", "[main 9b8c7d6] Read the clock\n 1 file changed")
+    session = conversation(user("store the times in UTC"), STORE, first, CLOCK, amended, later)
+    assert [text.rpartition(" ")[2] for text in texts(digest(session, 3_000), Section.FILES)] == ["c05e70b", "c05e70b"]
+
+
 def test_what_asked_for_a_commit_that_was_amended_since_came_to_the_one_in_its_place() -> None:
     first = user("commit this now"), *ran("git commit -am x", "[main d2b81e4] x\n 1 file changed")
     amended = ran("git commit --amend --no-edit", "[main c05e70b] x\n 1 file changed")
