@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from compactor_cli.digest.background import Attached, attached
 from compactor_cli.digest.causes import Cause, find_causes
 from compactor_cli.digest.checklists import PlanState, checked, plan_state
 from compactor_cli.digest.checks import changes_code, is_check, of_the_work
 from compactor_cli.digest.choice import Worth
-from compactor_cli.digest.commands import CommandOutcome, Run, may_act_outside, runs
+from compactor_cli.digest.commands import may_act_outside
 from compactor_cli.digest.corrections import (
     EditedNames,
     denied,
@@ -24,6 +25,7 @@ from compactor_cli.digest.corrections import (
     taken_out,
     without_withdrawn,
 )
+from compactor_cli.digest.decisions import Decision, decisions
 from compactor_cli.digest.events import Event, EventKind, events, unsaid_thoughts
 from compactor_cli.digest.failures import ErrorRecord, find_errors
 from compactor_cli.digest.file_contents import overwritten, with_scripts
@@ -34,11 +36,10 @@ from compactor_cli.digest.memory import Memory, parse, read_text
 from compactor_cli.digest.messages import SHORT_WORDS, SHORT_WORDS_OF_CHAT, UserMessage, stops_in_force, user_messages
 from compactor_cli.digest.names import Labels
 from compactor_cli.digest.noise import progress_among
-from compactor_cli.digest.open import Attached, attached
 from compactor_cli.digest.outcomes import RequestOutcome, outcomes
 from compactor_cli.digest.replies import is_assent
+from compactor_cli.digest.runs import CommandOutcome, Run, runs
 from compactor_cli.digest.salience import Scores, Table, build, focus_names, score
-from compactor_cli.digest.settled import Decision, decisions
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.tools import FileAction, ToolKind

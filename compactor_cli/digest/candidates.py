@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import names
-from compactor_cli.digest.commands import CommandOutcome, rerun, sent_words
+from compactor_cli.digest.commands import sent_words
 from compactor_cli.digest.corrections import COMMIT_LABEL, outdated_statements, standing
+from compactor_cli.digest.decisions import chooses, gives_reason
 from compactor_cli.digest.error_lines import own_lines
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
 from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines
 from compactor_cli.digest.replies import asks_the_user, is_option, offered
+from compactor_cli.digest.runs import CommandOutcome, rerun
 from compactor_cli.digest.salience import Scores, shortened
-from compactor_cli.digest.settled import chooses, gives_reason
-from compactor_cli.digest.statements import Statement, StatementForm, list_ends, sentences, statements_of, without_end
+from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
+from compactor_cli.digest.texts import sentences, without_end
 from compactor_cli.digest.tools import (
     REPORTING_TOOLS,
     FileAction,

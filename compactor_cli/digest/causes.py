@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import OF_TESTS, changes_code
-from compactor_cli.digest.commands import CommandOutcome, Run
 from compactor_cli.digest.edits import FixingLine, fixing_line
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import GUESS, fails_alike
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
-from compactor_cli.digest.statements import COLONS, ELLIPSIS, GAP, sentences
+from compactor_cli.digest.runs import CommandOutcome, Run
+from compactor_cli.digest.texts import COLONS, ELLIPSIS, GAP, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass

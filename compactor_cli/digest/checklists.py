@@ -15,7 +15,8 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage
 from compactor_cli.digest.noise import is_signature
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, clipped, head, listed, one_line, records_of
+from compactor_cli.digest.statements import TokenCache, clipped, records_of
+from compactor_cli.digest.texts import ELLIPSIS, head, listed, one_line
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo

@@ -11,13 +11,14 @@ from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
-from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, CommandOutcome, Run, is_read_only, shown
+from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, is_read_only, shown
 from compactor_cli.digest.edits import PROSE, WRITING
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.shell import GIT, SHORTENS, scripts_run, segments, unquoted
-from compactor_cli.digest.statements import ELLIPSIS, head, opening
+from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
 

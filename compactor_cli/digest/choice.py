@@ -23,7 +23,8 @@ from compactor_cli.digest.corrections import TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.noise import is_amid_code
 from compactor_cli.digest.objects import ID_KEY, TELLING_KEY, Meant
 from compactor_cli.digest.salience import Scores
-from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, lead_of
+from compactor_cli.digest.statements import Statement, StatementForm, lead_of
+from compactor_cli.digest.texts import ELLIPSIS
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis

@@ -2,67 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Sequence
-from dataclasses import replace
-from enum import StrEnum
 from functools import lru_cache
 
-from compactor_cli.digest.edits import editor_step
-from compactor_cli.digest.error_lines import (
-    ERROR_PATTERN,
-    MOST_LINE_CHARS,
-    PLACE,
-    error_line,
-    is_notice,
-    own_lines,
-    short,
-)
-from compactor_cli.digest.events import Event, EventKind, results_of
-from compactor_cli.digest.noise import may_have
 from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, plain_git, segments, unquoted
-from compactor_cli.digest.statements import ELLIPSIS, head
-from compactor_cli.digest.tools import ToolKind, command_of, joined_lines
-from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code, started_id
+from compactor_cli.digest.texts import ELLIPSIS, head
+from compactor_cli.digest.tools import joined_lines
 from compactor_cli.model.patterns import pattern
-from compactor_cli.model.value import dataclass
-
-
-class CommandOutcome(StrEnum):
-    """How a command ended."""
-
-    OK = "ok"
-    FAILED = "failed"
-    UNKNOWN = "unknown"  # still running, interrupted, or without a result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run of a command."""
-
-    command: str
-    key: str  # the same for runs that do the same (see `command_key`)
-    event: int  # position of the call in the events
-    record: int
-    result_record: int  # the record of the call where there is no result
-    outcome: CommandOutcome
-    code: int = -1  # -1 where it is not shown
-    line: str = ""  # of the output: the error if it failed, else what a test, build or commit reports
-    is_read_only: bool = False
-    echoed: str = ""  # the commands that a task runner prints as those that it runs, as a chain
-    output: str = ""  # empty where the run is refused
-    is_refused: bool = False  # the user turned it down or stopped it
-
-    @property
-    def acts_outside(self) -> bool:
-        """Whether it changed something outside the files of the work: a commit, a push, a release, a service."""
-        return _acts(self.command)
-
-    @property
-    def asks_a_server(self) -> bool:
-        """Whether it calls a server, which is done again and again with other numbers and texts."""
-        return self.key.startswith("gh api ")
 
 
 def acting_part(command: str) -> str:
@@ -73,7 +19,7 @@ def acting_part(command: str) -> str:
     """
     parts = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", command)).split(" && ")
     whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
-    acting = [n for n, part in enumerate(parts) if whole[n] and _acts(part)]
+    acting = [n for n, part in enumerate(parts) if whole[n] and acts_outside(part)]
     return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else command
 
 
@@ -126,7 +72,7 @@ _ACTS_OUTSIDE = pattern(
 
 
 @lru_cache(maxsize=1024)
-def _acts(command: str) -> bool:
+def acts_outside(command: str) -> bool:
     """Whether a command of a chain acts outside; a search for the words `npm publish` does not."""
     return may_act_outside(command) and any(
         may_act_outside(one) and not is_read_only(one) for one in command.split(" && ")
@@ -154,10 +100,7 @@ _LOOKING_GIT = frozenset(
     "status log diff show branch blame rev-parse remote grep merge-base rev-list reflog ls-files ls-remote ls-tree"
     " cat-file for-each-ref show-ref describe shortlog name-rev count-objects check-ignore diff-tree".split()
 )
-_EDGE_CHARS = 400
 _MOST_SHOWN_CHARS = 220
-_IS_PLACE = pattern(r"\s*--> \S+:\d+")
-_MAX_BRIEF_LINES, _MAX_BRIEF_CHARS = 3, 160
 # `cat > gauge.py <<'EOF' … EOF` with commands after it: these, which use what was written, are what counts.
 _WRITING = pattern(
     r"\A(?:\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?(?:\w+=\S+[ \t]*\n)*cat *>{1,2} *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
@@ -177,132 +120,16 @@ LEADING = pattern(
     # The commit itself shows what is staged for it.
     r"(?:git add [^&|;\n]+&&\s*(?=git commit\b))?"
 )
-# What counts a whole run, anywhere in a line: `12 passed`, `0 errors`.
-_COUNT = pattern(
-    r"\b\d+ (?:passed|tests? passed|passing|tests? ok)|^All tests passed\b|\b(?:0|[Nn]o) (?:issues|errors|problems)\b"
-    r"|^ ?0 fail$|^ ?\d+ pass$"
-    # `dotnet test`, in any language: failed, passed, skipped, in all.
-    r"|^\w+! +- \w+: +0, \w+: +[1-9]\d*, \w+: +\d+, \w+: +\d+, "
-)
-# What a check or a build that went well reports.
-_RESULT = pattern(
-    rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
-    r"|compiled successfully|^✓ built in "
-)
-# How git reports a commit: `[tides 1a2b3c4] Read the gauge`.
-COMMIT_LINE = pattern(
-    r"^\[(?P<branch>[\w./-]+)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\](?P<subject>.*)", re.MULTILINE
-)
-# What any command that went well reports: `2 files changed`, `Switched to branch 'tides'`.
-_REPORT = pattern(
-    rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
-    r"|->\s+\S+(?: \([\w ]+\))?$|/pull/\d+|/issues/\d+|^Switched to |^Your branch is |^branch '[^']+' set up"
-    r"|^(?:Deleted|Created) |^HEAD is now at |^Checked \d+ files? in \S+ (?:No fixes|Fixed \d)|^\d+ fix(?:es)? made in "
-)
-# In lower case: every line that `_RESULT` or `_REPORT` matches has one of these parts (see `may_have`).
-_REPORT_PARTS = (
-    "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
-    "|0 fail|no fixes|fixed |built in|made in|! "
-).split("|")
-_NOTHING_PARTS = ("no test", "deselected", " 0 file")
-_RAN_NOTHING = pattern(
-    r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in "
-    r"|^\W*(?:Linting|Checked|Checking): 0 file",
-    re.IGNORECASE | re.MULTILINE,
-)
-_FAILURE = pattern(
-    r"\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|npm (?:ERR!|error\b)|make: \*\*\*|Traceback \(|error\[[\w-]+\]: )"
-    r"|\s*ERR_(?!PNPM_RECURSIVE)[A-Z_]+\b|error: could not compile\b"
-    # pytest: a test in the verbose form, and errors before any test.
-    r"|\S+::\S+ FAILED\b|_+ ERROR collecting |\W*[1-9]\d* errors? in [\d.]+s\b"
-    r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|[1-9]\d* issues? found\b"
-    r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b|\w+! +- \w+: +[1-9]\d*, \w+: +\d+, "
-    r"|\[xUnit\.net .*\[FAIL\]$"
-    # A step could not begin, however the next ones of the line ended.
-    r"|error: (?:[Ff]ailed to (?:spawn|push|open|read|parse|download|build)|cannot |[Cc]ould not |pathspec )"
-    r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
-)
-
-
-def runs(events: Sequence[Event]) -> tuple[Run, ...]:
-    """Every run of a command, in order."""
-    results = _ends(events)
-    found = tuple(
-        _run(event, number, results.get(number))
-        for number, event in enumerate(events)
-        if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND
-        # Input without a letter or digit is a key that was pressed.
-        if any(map(str.isalnum, command_of(event.arguments))) and not editor_step(event)
-    )
-    # Most outputs show only the end: what one run echoes at its beginning holds for all of its key.
-    echoed = {run.key: run.echoed for run in found if run.echoed}
-    return tuple(replace(run, echoed=echoed[run.key]) if run.key in echoed else run for run in found)
-
-
-def _run(event: Event, number: int, result: Event | None) -> Run:
-    command = command_of(event.arguments).strip()
-    key = command_key(command)
-    look = is_read_only(_bare(command))
-    shows_errors = _error_filter(command) and not look
-    is_refused = result is not None and result.is_refusal
-    output = result.text if result and not is_refused else ""
-    outcome, code = _outcome(result, look, shows_errors)
-    if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
-        outcome = _outcome_by_output(command, result.text)
-    if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
-        outcome = CommandOutcome.UNKNOWN
-    if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
-        outcome = CommandOutcome.UNKNOWN  # it was sent, and turned down
-    return Run(
-        command=command,
-        key=key,
-        event=number,
-        record=event.record,
-        result_record=result.record if result else event.record,
-        outcome=outcome,
-        code=code,
-        line=_line(command, output, outcome, look),
-        is_read_only=look,
-        echoed=" && ".join(_ANNOUNCED.sub(r"npm run \1", one) for one in _ECHO.findall(output[:_MAX_ECHO_CHARS])),
-        output=output,
-        is_refused=is_refused,
-    )
-
-
-_CURL = pattern(r"\bcurl\b(?![^|;&]* (?:-f|--fail))")
-_HTTP_ERROR = pattern(r"\bHTTP(?:/[\d.]+)?[ :=]+[45]\d\d\b|\"status(?:Code)?\": ?[45]\d\d\b|^[45]\d\d$", re.MULTILINE)
-
-
-def _ends(events: Sequence[Event]) -> dict[int, Event]:
-    """The result of each call that has one, by position; for work in the background, the one that shows its end."""
-    results, started = results_of(events), dict[str, int]()
-    for number, result in tuple(results.items()):
-        call = events[number]
-        shows_work = call.name in ATTACHMENTS.look_tools
-        if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
-            # A look at running work does not take the place of the command that began it.
-            started[key] = started.get(key, number) if shows_work else number
-            del results[number]
-        elif shows_work and ATTACHMENTS.ended.search(result.text):
-            begun = started.get(background_id(call.arguments), number)
-            results[begun] = result
-    return results
-
-
-# mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest`
-_ECHO = pattern(r"^(?:\[[\w:.-]+\] )?[$>] (@?\w\S* .*)$", re.MULTILINE)
-# npm and pnpm before it: `> tidegate@1.2.0 check`
-_ANNOUNCED = pattern(r"@?[\w./-]+@\d\S* ([\w:.-]+)(?: \S+)?\Z")
-_MAX_ECHO_CHARS = 2_000
 
 
 def command_key(command: str) -> str:
     """A command without what only changes its surroundings or how much of its output is shown."""
-    return " ".join(_bare(command).split())
+    return " ".join(bare_command(command).split())
 
 
 @lru_cache(maxsize=1 << 8)
-def _bare(command: str) -> str:
+def bare_command(command: str) -> str:
+    """A command without scripts written first, runs of `cd` and the filters of its output."""
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export|set)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
@@ -316,12 +143,12 @@ _GREP_FILTER = pattern(
 )
 
 
-def _error_filter(command: str) -> bool:
+def searches_for_errors(command: str) -> bool:
     """Whether a command's output is searched for errors: the exit code is then that of the search."""
-    return any(re.search(r"error|fail", what, re.IGNORECASE) for what in _searches(command))
+    return any(re.search(r"error|fail", what, re.IGNORECASE) for what in searched_for(command))
 
 
-def _searches(command: str) -> list[str]:
+def searched_for(command: str) -> list[str]:
     """What the output of a command is searched for (`-i error`), with options, without what `grep -v` leaves out."""
     asked = (found["what"] for found in _GREP_FILTER.finditer(command))
     return [what for what in asked if not re.search(r"(?:^|\s)-\w*v", what)]
@@ -368,58 +195,6 @@ def asks_for_help(command: str) -> bool:
 _BEFORE_A_COMMAND = frozenset("rtk sudo timeout time command while until do if then else elif !".split())
 
 
-def never_ran(run: Run) -> bool:
-    """Whether a run failed because there is no such program, task, target or folder: that shows nothing of the work."""
-    is_unknown = NEVER_RAN.search(run.line) or _NO_FOLDER.search(run.output[:_MAX_HEAD_CHARS])
-    return run.outcome is CommandOutcome.FAILED and is_unknown is not None
-
-
-NEVER_RAN = pattern(
-    r"command not found|\b[Ff]ailed to spawn\b|\bno task \S|[Mm]issing script|[Ss]cript not found"
-    r"|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
-    r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
-)
-# Go prints it above the packages whose setup failed for that.
-_NO_FOLDER, _MAX_HEAD_CHARS = pattern(r"^stat \S+: directory not found$", re.MULTILINE), 400
-
-
-def failed_with_code(result: Event | None) -> bool:
-    """Whether a result shows an exit code other than 0: the command ran, and failed at its end."""
-    return result is not None and _exit_code(result) > 0
-
-
-def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[CommandOutcome, int]:
-    if result is None or result.is_refusal:
-        return CommandOutcome.UNKNOWN, -1
-    code = _exit_code(result)
-    if shows_errors:
-        failed = any(_is_error_line(line.strip()) for line in result.text.split("\n"))
-        return CommandOutcome.FAILED if failed else CommandOutcome.OK, -1
-    is_stopped = _STOPPED.search(result.text[-_EDGE_CHARS:]) is not None
-    if (code > 0 or result.is_error) and not is_stopped:
-        return CommandOutcome.FAILED, code
-    # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
-    lines = _edges(result.text) if code < 0 and not look else ()
-    if any(_FAILURE.match(line) or ("error" in line and PLACE.match(line)) for line in lines):
-        return CommandOutcome.FAILED, -1
-    return (CommandOutcome.UNKNOWN, -1) if is_stopped else (CommandOutcome.OK, code)
-
-
-# What was stopped before its end: only what it had shown by then is known.
-_STOPPED = pattern(
-    r"\b(?:Command (?:aborted|timed out after [\w. ]+)|Tool execution aborted)\s*\Z|^\^C\s*\Z", re.MULTILINE
-)
-
-
-def _ran_nothing(text: str) -> bool:
-    """Whether test runners report that they had nothing to run, and the output shows no other result."""
-    if not (may_have(text, _NOTHING_PARTS) and _RAN_NOTHING.search(text)):
-        return False
-    rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
-    telling = (line for line in rest if line != "PASS")
-    return not any(_RESULT.search(line) or _FAILURE.match(line) for line in telling)
-
-
 def code_is_of_another(command: str) -> bool:
     """Whether the exit code is that of a step that only shows (`| tail`, `|| true`, `; echo`), not of the work."""
     plain = unquoted(command).strip()
@@ -430,129 +205,6 @@ def code_is_of_another(command: str) -> bool:
     if before[-1:] == ["&&"]:
         return code_is_of_another("".join(before[:-1]))
     return any(not _only_reads(part.split()) for part in "|".join(before[::2]).split("|"))
-
-
-def _outcome_by_output(command: str, text: str) -> CommandOutcome:
-    """How a command ended whose exit code is not shown: by what it reports, else unknown.
-
-    A full head, and a search for some lines, may leave failures out. A build without output found nothing wrong.
-    """
-    printed = text.strip("\n").split("\n")
-    edges = [line.strip() for line in _edges(text) if line.strip()]
-    lines = [line for line in edges if not line.startswith("$ ")]
-    # A line `$ tsc` echoes what a script runs: it is a part of the command, not of its report.
-    scripts = [f"{line} 2>&1" for line in edges if line.startswith("$ ") and "2>&1" in command]
-    says_only_errors = any(map(_SAYS_ONLY_ERRORS.search, (command, *scripts)))
-    if any(map(_FAILURE.match, printed)) or (says_only_errors and any(map(PLACE.match, lines))):
-        return CommandOutcome.FAILED
-    # JSON is an answer.
-    cut = _HEAD.search(command)
-    is_whole = not (_is_full(cut, text) or _searches(command))
-    is_data = re.match(r"\s*(?:\{\s*\"|\[\s*[\[{\"\d])", text) is not None
-    reported = () if cut and not is_whole else (line for line in lines if may_have(line, _REPORT_PARTS))
-    if is_data or any(map((_REPORT if is_whole else _COUNT).search, reported)):
-        return CommandOutcome.OK
-    return CommandOutcome.OK if is_whole and says_only_errors and not lines else CommandOutcome.UNKNOWN
-
-
-def shows_whole(run: Run) -> bool:
-    """Whether a run shows all that its command printed: it was not searched, nor cut by a head or tail."""
-    cut = _CUT.search(run.command)
-    return not (_searches(run.command) or _is_full(cut, run.output))
-
-
-def _is_full(cut: re.Match[str] | None, text: str) -> bool:
-    """Whether a head or tail shows as many lines as it was asked for, so that there may be more."""
-    return cut is not None and text.strip("\n").count("\n") + 1 >= int(cut[1] or 10)
-
-
-def rerun(runs: Sequence[Run], events: Sequence[Event]) -> set[int]:
-    """The positions of the runs whose command, to the letter, has a later result, which counts instead."""
-    answered = results_of(events)
-    newest: dict[str, int] = {}
-    for run in runs:
-        if run.event in answered:
-            newest[run.command] = max(run.result_record, newest.get(run.command, -1))
-    return {run.event for run in runs if newest.get(run.command, -1) > run.result_record}
-
-
-_HEAD = pattern(r"\|\s*head\b(?:\s+-(?:n\s*)?(\d+))?")
-_CUT = pattern(r"\|\s*(?:head|tail)\b(?:\s+-(?:n\s*)?(\d+))?")
-_SAYS_ONLY_ERRORS = pattern(r"\b(?:go (?:build|vet)|tsc|gofmt|ruff|mypy|py_compile|eslint|clippy)\b[^|;\n]*2>&1")
-
-
-def _is_error_line(line: str) -> bool:
-    """Whether a line that a search for errors found reports one: a count above 0, or the error itself."""
-    return int(line) > 0 if line.isdigit() else ERROR_PATTERN.search(line) is not None
-
-
-def _exit_code(result: Event) -> int:
-    """The exit code of a command, by its record or its output; -1 where neither shows it."""
-    if result.exit_code >= 0:
-        return result.exit_code
-    for edge in (result.text[:_EDGE_CHARS], result.text[-_EDGE_CHARS:]):
-        if may_have(edge, EXIT_CODE_WORDS) and (found := exit_code().search(edge)):
-            return int(found[1]) % 256  # as shells count: -1 is 255, and not that none is shown
-    return -1
-
-
-def _edges(text: str) -> list[str]:
-    lines = text.split("\n")
-    return lines if len(lines) <= 40 else lines[:20] + lines[-20:]
-
-
-def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
-    if outcome is CommandOutcome.FAILED:
-        # A search may only count the errors: that line is not an error.
-        is_count = _error_filter(command) and not any(map(ERROR_PATTERN.search, text.split("\n")))
-        return "" if is_count else error_line(text)
-    if look:
-        return ""
-    lines = _edges(text)
-    # The first line of a commit shows its branch and hash; the sizes after it count less.
-    commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
-    is_known, acts_outside = outcome is CommandOutcome.OK, may_act_outside(command)
-    patterns = (_REPORT,) if acts_outside else (_RESULT, _REPORT) if is_known else (_RESULT,)
-    reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
-    telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]
-    reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
-    # The end of a `git diff --stat` is about uncommitted changes, or about another commit.
-    counts_own = acts_outside and _SHOWS_SIZES.search(command) is None
-    reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))
-    reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
-    line = next(reports, "")
-    if line == "0 fail":  # how many passed stands above it
-        line = next((one for one in reports if one.endswith(" pass")), line)
-    if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
-        return short(next((one for one in reports if not _PACKAGE.match(one)), ""))
-    line = commit or line or _brief(text)
-    return short(line, _MOST_LISTED_CHARS if line.startswith("Successfully installed ") else MOST_LINE_CHARS)
-
-
-_MOST_LISTED_CHARS = 80
-_SHOWS_SIZES = pattern(rf"\b{GIT}(?:show|diff|log)\b")
-_DIFF_SIZE = pattern(r"\d+ files? changed, ")
-# A package whose tests passed, as Go says it (`ok  tides/gauge 0.01s`): one of many says little.
-_PACKAGE = pattern(r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)")
-
-
-def _brief(text: str) -> str:
-    """An answer of very few lines, on one line, as the command was run for it; empty for a longer one."""
-    text = text.strip()
-    if text.count("\n") > 4 * _MAX_BRIEF_LINES:
-        return ""
-    lines = [line.strip() for line in own_lines(text) if not line.startswith("Shell cwd was reset to ")]
-    own = (line for line in lines if not _tells_exit_code(line))
-    lines = [line for line in own if not (_ECHO.match(line) or _RAN_NOTHING.search(line) or _IS_PLACE.match(line))]
-    whole = " · ".join(line for line in lines if line)
-    is_brief = len(lines) <= _MAX_BRIEF_LINES and len(whole) <= _MAX_BRIEF_CHARS
-    return whole if is_brief and any(map(str.isalnum, whole)) and whole not in ("(no output)", "PASS") else ""
-
-
-def _tells_exit_code(line: str) -> bool:
-    """Whether a line is the client's note on how the command ended."""
-    is_in_brackets = line[:1] + line[-1:] in ("[]", "<>")
-    return (exit_code().search if is_in_brackets else exit_code().fullmatch)(line.removeprefix("Process ")) is not None
 
 
 def shown(command: str) -> str:
@@ -569,28 +221,6 @@ def shown(command: str) -> str:
     if len(line) > _MOST_SHOWN_CHARS:
         line, more = head(line, _MOST_SHOWN_CHARS), "more"
     return f"{line} {ELLIPSIS}" if more and line else line
-
-
-def sets_up(other: Run, run: Run) -> bool:
-    """Whether a run that went well installed, built, fetched or removed what another run may have failed for."""
-    brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
-    removed = _REMOVES.search(other.key)
-    if removed and not brings:
-        path = removed[1].partition("*")[0].strip("./")
-        brings = next((removed for one in (path, posixpath.dirname(path)) if "/" in one and one in run.output), None)
-    return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
-
-
-_REMOVES = pattern(r"\brm -\w*r\w* (\S*\w/\S+)")
-
-
-# What brings the commits of others, without which the server refuses a push.
-_TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
-_SETS_UP = pattern(
-    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
-    r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
-    r"|\bmake\b|\btsc\b"
-)
 
 
 # What ends a merge.

@@ -10,10 +10,11 @@ from dataclasses import field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from compactor_cli.digest.commands import COMMIT_LINE, CommandOutcome, Run, sent_words
+from compactor_cli.digest.commands import sent_words
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileState
+from compactor_cli.digest.runs import COMMIT_LINE, CommandOutcome, Run
 from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
 from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_check, programs_of
-from compactor_cli.digest.commands import CommandOutcome
+from compactor_cli.digest.decisions import gives_reason
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import Status
@@ -24,9 +24,10 @@ from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
 from compactor_cli.digest.replies import declines, last_question
-from compactor_cli.digest.settled import gives_reason
+from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.shell import GIT
-from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, sentences, statements_of
+from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, statements_of
+from compactor_cli.digest.texts import sentences
 from compactor_cli.digest.tools import FileAction, short_name
 from compactor_cli.model.patterns import pattern
 

@@ -45,7 +45,8 @@ from compactor_cli.digest.sections import (
     texts_of,
 )
 from compactor_cli.digest.services import dialogue_statements
-from compactor_cli.digest.statements import ELLIPSIS, Statement, TokenCache
+from compactor_cli.digest.statements import Statement, TokenCache
+from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.digest.wants import outcome_of, stop_before
 from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.settings import HIERARCHICAL

@@ -9,7 +9,7 @@ from itertools import repeat, zip_longest
 from typing import NamedTuple
 
 from compactor_cli.digest.noise import may_have
-from compactor_cli.digest.statements import ELLIPSIS, head
+from compactor_cli.digest.texts import ELLIPSIS, head
 from compactor_cli.formats.client_signs import AROUND_OUTPUT, exit_code
 from compactor_cli.model.patterns import pattern
 

@@ -26,7 +26,7 @@ from compactor_cli.digest.cleaning import (
     without_prompt,
     without_removed,
 )
-from compactor_cli.digest.statements import ELLIPSIS, sentences
+from compactor_cli.digest.texts import ELLIPSIS, sentences
 from compactor_cli.digest.tools import (
     COMMAND_KEYS,
     REPORTING_TOOLS,

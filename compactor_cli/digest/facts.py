@@ -14,23 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
-from compactor_cli.digest.commands import (
-    COMMIT_LINE,
-    CommandOutcome,
-    Run,
-    acting_line,
-    acting_part,
-    asks_for_help,
-    never_ran,
-    sent_words,
-)
+from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, sent_words
 from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.runs import COMMIT_LINE, CommandOutcome, Run, never_ran
 from compactor_cli.digest.services import call_items
 from compactor_cli.digest.shell import OF_ONE_USE, plain_git
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of
+from compactor_cli.digest.statements import TokenCache, chosen, records_of
+from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 

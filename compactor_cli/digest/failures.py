@@ -38,18 +38,7 @@ from compactor_cli.digest.checks import (
     programs_of,
     task_of,
 )
-from compactor_cli.digest.commands import (
-    CONCLUDES,
-    NEVER_RAN,
-    CommandOutcome,
-    Run,
-    acting_part,
-    asks_for_help,
-    code_is_of_another,
-    may_act_outside,
-    sets_up,
-    shows_whole,
-)
+from compactor_cli.digest.commands import CONCLUDES, acting_part, asks_for_help, code_is_of_another, may_act_outside
 from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
 from compactor_cli.digest.error_lines import (
     AT_LINE,
@@ -65,8 +54,9 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.runs import NEVER_RAN, CommandOutcome, Run, sets_up, shows_whole
 from compactor_cli.digest.shell import OF_ONE_USE, unquoted
-from compactor_cli.digest.statements import ELLIPSIS, head, sentences
+from compactor_cli.digest.texts import ELLIPSIS, head, sentences
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass

@@ -10,10 +10,10 @@ from dataclasses import field, replace
 from functools import cache, partial
 from operator import itemgetter
 
-from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import added_names, overwrites, python_changes, written_lines
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.runs import failed_with_code
 from compactor_cli.digest.shell import scripts_run, written_paths
 from compactor_cli.digest.tools import PATH_KEYS, FileAction, ToolKind, argument, command_of
 from compactor_cli.model.value import dataclass

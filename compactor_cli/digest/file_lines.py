@@ -12,7 +12,8 @@ from compactor_cli.digest.file_contents import Content, contents
 from compactor_cli.digest.files import FileState, is_of_skill, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.noise import DEFINERS, MODIFIER
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, chosen, records_of, water_level
+from compactor_cli.digest.statements import TokenCache, chosen, records_of, water_level
+from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.model.summary import Item
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from compactor_cli.digest.commands import failed_with_code
 from compactor_cli.digest.edits import (
     PROSE,
     WRITING,
@@ -28,6 +27,7 @@ from compactor_cli.digest.edits import (
 )
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, results_of
+from compactor_cli.digest.runs import failed_with_code
 from compactor_cli.digest.shell import script_in, shell_operations
 from compactor_cli.digest.tools import (
     PATH_KEYS,

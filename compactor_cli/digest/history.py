@@ -11,30 +11,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.choice import origin
-from compactor_cli.digest.commands import CommandOutcome
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import UserMessage, without_preface, without_quotes
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.replies import asks, is_assent
+from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.services import call_text
 from compactor_cli.digest.statements import (
-    COLONS,
-    ELLIPSIS,
-    FULL_STOPS,
     QUESTION_MARKS,
     Statement,
     StatementForm,
     TokenCache,
     chosen,
     lead_of,
-    listed,
-    one_line,
-    opening,
-    plain_line,
     records_of,
 )
+from compactor_cli.digest.texts import COLONS, ELLIPSIS, FULL_STOPS, listed, one_line, opening, plain_line
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics

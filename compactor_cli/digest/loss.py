@@ -11,10 +11,11 @@ from itertools import islice
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.checklists import State
-from compactor_cli.digest.commands import Run, shown
+from compactor_cli.digest.commands import shown
 from compactor_cli.digest.failures import Status
+from compactor_cli.digest.runs import Run
 from compactor_cli.digest.salience import FILE_KINDS, KINDS
-from compactor_cli.digest.statements import ELLIPSIS, sentences
+from compactor_cli.digest.texts import ELLIPSIS, sentences
 from compactor_cli.model.value import dataclass
 
 # A report names this many of each kind, the ones most likely to be missed first.

@@ -15,17 +15,19 @@ from typing import Any
 
 import orjson
 
+from compactor_cli.digest.background import Attached, BackgroundWork
 from compactor_cli.digest.checklists import PlanState, State, Todo
 from compactor_cli.digest.checks import is_check
-from compactor_cli.digest.commands import CommandOutcome, Run, command_key
+from compactor_cli.digest.commands import command_key
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.files import FileOperation, FileState
 from compactor_cli.digest.language import LANGUAGES, FixedWords, words_of
 from compactor_cli.digest.names import named_in
-from compactor_cli.digest.open import Attached, BackgroundWork
 from compactor_cli.digest.replies import is_assent
+from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.salience import COLUMNS, Scores, Spoken, Table
-from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm
+from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.digest.work_state import WorkState
 from compactor_cli.model.summary import Section, SectionItems

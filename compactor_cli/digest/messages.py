@@ -8,14 +8,16 @@ from dataclasses import replace
 from itertools import groupby
 
 from compactor_cli.digest.checks import chain_parts
-from compactor_cli.digest.commands import CommandOutcome, Run, acting_part
+from compactor_cli.digest.commands import acting_part
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.language import dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.replies import MAX_LOOKED_BACK, last_question, last_words, pointed_at, question_of_options
-from compactor_cli.digest.statements import ELLIPSIS, QUESTION_MARKS, sentences, verbatim
+from compactor_cli.digest.runs import CommandOutcome, Run
+from compactor_cli.digest.statements import QUESTION_MARKS
+from compactor_cli.digest.texts import ELLIPSIS, sentences, verbatim
 from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, parameters, short_name
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass

@@ -18,7 +18,8 @@ from compactor_cli.digest.file_contents import contents
 from compactor_cli.digest.files import is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
 from compactor_cli.digest.shell import shell_operations
-from compactor_cli.digest.statements import ELLIPSIS, TokenCache, head, opening
+from compactor_cli.digest.statements import TokenCache
+from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import (
     COMMAND_KEYS,
     PATH_KEYS,

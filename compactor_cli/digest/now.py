@@ -11,7 +11,7 @@ from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice, thinned
-from compactor_cli.digest.commands import CommandOutcome, acting_line
+from compactor_cli.digest.commands import acting_line
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
@@ -22,22 +22,18 @@ from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
 from compactor_cli.digest.outcomes import announcement
 from compactor_cli.digest.replies import begins_with_assent, is_assent, last_proposal, last_question, parts_pointed_at
+from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.statements import (
-    ELLIPSIS,
     QUESTION_MARKS,
     Statement,
     StatementForm,
     TokenCache,
     chosen,
     list_ends,
-    one_line,
-    opening,
     records_of,
-    sentences,
     statements_of,
-    tail,
-    without_end,
 )
+from compactor_cli.digest.texts import ELLIPSIS, one_line, opening, sentences, tail, without_end
 from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, argument, is_lookup, is_own, parameters, short_name
 from compactor_cli.digest.wants import condensed, newest_request, outcome_of, stop_before
 from compactor_cli.group.todos import State

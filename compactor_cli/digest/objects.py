@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.events import Event, EventKind, is_service_call
 from compactor_cli.digest.language import FixedWords, raw_terms
-from compactor_cli.digest.statements import ELLIPSIS, opening
+from compactor_cli.digest.texts import ELLIPSIS, opening
 from compactor_cli.digest.tools import is_lookup, parameters
 
 if TYPE_CHECKING:

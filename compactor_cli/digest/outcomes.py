@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import dropwhile, islice, pairwise
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_check, is_of_another_package
-from compactor_cli.digest.commands import CommandOutcome, Run, acting_line, never_ran
+from compactor_cli.digest.commands import acting_line
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
@@ -19,8 +19,10 @@ from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
 from compactor_cli.digest.replies import asks, is_assent, last_question
+from compactor_cli.digest.runs import CommandOutcome, Run, never_ran
 from compactor_cli.digest.shell import GIT, is_whole
-from compactor_cli.digest.statements import COLONS, ELLIPSIS, FULL_STOPS, QUESTION_MARKS, opening, records_of, sentences
+from compactor_cli.digest.statements import QUESTION_MARKS, records_of
+from compactor_cli.digest.texts import COLONS, ELLIPSIS, FULL_STOPS, opening, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass

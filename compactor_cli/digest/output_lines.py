@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.checklists import State
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
-from compactor_cli.digest.commands import rerun
 from compactor_cli.digest.error_lines import is_notice
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.failures import is_open
@@ -23,8 +22,10 @@ from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.language import word_beginnings
 from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import DEFINERS, JSON_MEMBER, MODIFIER, is_amid_code, is_import, is_noise, is_scrap
+from compactor_cli.digest.runs import rerun
 from compactor_cli.digest.salience import Scores, shortened
-from compactor_cli.digest.statements import MAX_CHARS, Statement, StatementForm
+from compactor_cli.digest.statements import Statement, StatementForm
+from compactor_cli.digest.texts import MAX_CHARS
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import started_id

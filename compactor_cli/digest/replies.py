@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
 
-from compactor_cli.digest.statements import COLONS, QUESTION_MARKS, one_line, opening, plain_line, sentences, tail
+from compactor_cli.digest.statements import QUESTION_MARKS
+from compactor_cli.digest.texts import COLONS, one_line, opening, plain_line, sentences, tail
 from compactor_cli.model.patterns import pattern
 
 _ENDING_CHARS = 1_500

@@ -22,7 +22,7 @@ import orjson
 from compactor_cli.digest import language
 from compactor_cli.digest.atoms import Atom, AtomKind, atom_texts, chunks_by_line, remembered, split_urls
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.statements import GAP, MAX_CHARS, sentences, windowed
+from compactor_cli.digest.texts import GAP, MAX_CHARS, sentences, windowed
 from compactor_cli.digest.tools import ToolKind
 from compactor_cli.model.value import dataclass
 

@@ -10,11 +10,12 @@ from itertools import chain
 
 from compactor_cli.digest import now
 from compactor_cli.digest.analysis import Analysis
+from compactor_cli.digest.background import running_items, skill_items
 from compactor_cli.digest.facts import fact_items
 from compactor_cli.digest.file_lines import content_items, file_items
 from compactor_cli.digest.history import whole_summaries
 from compactor_cli.digest.messages import without_data
-from compactor_cli.digest.open import fixed_items, open_items, running_items, skill_items
+from compactor_cli.digest.open import fixed_items, open_items
 from compactor_cli.digest.settled import answered_tokens, settled_items
 from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.wants import newest_request, wants_items

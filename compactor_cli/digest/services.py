@@ -33,19 +33,15 @@ from compactor_cli.digest.objects import (
 from compactor_cli.digest.replies import asks_the_user, begins_with_assent
 from compactor_cli.digest.settled import called_with, gives_only
 from compactor_cli.digest.statements import (
-    COLONS,
-    ELLIPSIS,
     QUESTION_MARKS,
     Statement,
     StatementForm,
     TokenCache,
     lead_of,
-    one_line,
-    opening,
     records_of,
-    sentences,
     statements_of,
 )
+from compactor_cli.digest.texts import COLONS, ELLIPSIS, one_line, opening, sentences
 from compactor_cli.digest.tools import is_lookup
 from compactor_cli.digest.wants import is_in_history
 from compactor_cli.formats.client_signs import team_recipient

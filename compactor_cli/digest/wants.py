@@ -26,21 +26,17 @@ from compactor_cli.digest.messages import (
 from compactor_cli.digest.noise import is_courtesy, is_noise
 from compactor_cli.digest.replies import asks
 from compactor_cli.digest.statements import (
-    COLONS,
-    ELLIPSIS,
     LABEL,
     Statement,
     StatementForm,
     TokenCache,
     chosen,
     clipped,
-    opening,
-    plain_line,
     records_of,
-    sentences,
     statements_of,
     water_level,
 )
+from compactor_cli.digest.texts import COLONS, ELLIPSIS, opening, plain_line, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, tool_kind
 from compactor_cli.formats.client_signs import PROJECT_FILE
 from compactor_cli.model.patterns import pattern

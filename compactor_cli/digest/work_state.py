@@ -9,12 +9,13 @@ from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, covered_since, is_check, standing_checks
-from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES, CommandOutcome, Run
+from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES
 from compactor_cli.digest.commits import PUSHES, Commit, after_rebases, earlier_hashes, find_commits, held_by
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.shell import GIT, entered_folder, is_whole, segments, unquoted
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.directories import is_absolute

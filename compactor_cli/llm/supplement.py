@@ -18,7 +18,8 @@ from textwrap import wrap
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.checks import is_check
 from compactor_cli.digest.choice import Choice, Fact
-from compactor_cli.digest.commands import CommandOutcome, may_act_outside, shown
+from compactor_cli.digest.commands import may_act_outside, shown
+from compactor_cli.digest.decisions import proposes
 from compactor_cli.digest.digest import Digest, facts, written
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import is_throwaway
@@ -27,9 +28,10 @@ from compactor_cli.digest.language import LANGUAGES, words_of
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.names import name_items
 from compactor_cli.digest.now import standing_requests
+from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.sections import build_sections
-from compactor_cli.digest.settled import proposes
-from compactor_cli.digest.statements import ELLIPSIS, Statement, StatementForm, TokenCache, clipped, records_of
+from compactor_cli.digest.statements import Statement, StatementForm, TokenCache, clipped, records_of
+from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.directories import directories_of
 from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
+from compactor_cli.digest.background import attached
 from compactor_cli.digest.events import EventKind, events
-from compactor_cli.digest.open import attached
 from compactor_cli.formats.client_signs import plans_only
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.commands import CommandOutcome, command_key, runs, shown
+from compactor_cli.digest.commands import command_key, shown
 from compactor_cli.digest.error_lines import error_line
+from compactor_cli.digest.runs import CommandOutcome, runs
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Role, ToolResult
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from conversation import digest, texts
 
-from compactor_cli.digest.commands import runs
 from compactor_cli.digest.events import events
 from compactor_cli.digest.files import file_operations
 from compactor_cli.digest.names import Labels
+from compactor_cli.digest.runs import runs
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.registry import get
 from compactor_cli.model.errors import Place

@@ -6,10 +6,10 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
 from compactor_cli.digest.checks import contains, is_check
-from compactor_cli.digest.commands import runs
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.failures import ErrorRecord, Status, find_errors
 from compactor_cli.digest.files import file_operations
+from compactor_cli.digest.runs import runs
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 

@@ -6,12 +6,12 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, request, says, texts, token_cache, user
 
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.commands import runs
 from compactor_cli.digest.events import _from_directory
 from compactor_cli.digest.file_contents import overwritten
 from compactor_cli.digest.file_lines import file_items, state_text
 from compactor_cli.digest.files import FileState, file_operations, replay
 from compactor_cli.digest.language import words_of
+from compactor_cli.digest.runs import runs
 from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.summary import Section

@@ -10,8 +10,8 @@ from conversation import answer, call, conversation, digest, ran, says, user
 
 from compactor_cli.digest import causes, failures
 from compactor_cli.digest.checks import may_look_at
-from compactor_cli.digest.commands import Run
 from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.runs import Run
 from compactor_cli.model.transcript import Message
 
 Shape = Callable[[int], Iterable[Message | tuple[Message, ...]]]

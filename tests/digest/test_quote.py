@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.statements import clipped, head, opening, plain_line, sentences, tail
+from compactor_cli.digest.statements import clipped
+from compactor_cli.digest.texts import head, opening, plain_line, sentences, tail
 
 WORDS = ["src/app/main.py", "parse_items", "https://host.example/x?id=77", "4711", "读取配置", "the", "end.", "\n"]
 texts = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)

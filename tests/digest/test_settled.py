@@ -8,7 +8,7 @@ import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
 from compactor_cli.digest.corrections import overturned
-from compactor_cli.digest.settled import decisions, outline
+from compactor_cli.digest.decisions import decisions, outline
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 

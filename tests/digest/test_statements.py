@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.digest import noise, statements
+from compactor_cli.digest import noise, statements, texts
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_pieces_of_something_larger_are_scraps(text: str) -> None:
 
 @given(st.text(alphabet="ab c", min_size=400, max_size=900), st.lists(st.integers(0, 380), max_size=4))
 def test_a_window_is_verbatim_and_bounded(text: str, starts: list[int]) -> None:
-    shown = statements.windowed(text, [(at, at + 3) for at in starts], 200)
+    shown = texts.windowed(text, [(at, at + 3) for at in starts], 200)
     pieces = [piece.strip() for piece in shown.split("…")]
     assert all(piece in text for piece in pieces)
     assert sum(map(len, pieces)) <= 200
@@ -172,7 +172,7 @@ def test_a_window_is_verbatim_and_bounded(text: str, starts: list[int]) -> None:
 def test_a_window_holds_the_most_important_spot() -> None:
     text = "x " * 300 + "needle_here " + "y " * 300
     at = text.index("needle_here")
-    shown = statements.windowed(text, [(at, at + 11)])
+    shown = texts.windowed(text, [(at, at + 11)])
     assert "needle_here" in shown
     assert shown.startswith("… ")
     assert shown.endswith(" …")
@@ -188,9 +188,9 @@ def test_an_entry_that_ends_with_a_colon_leads_what_stands_below_it() -> None:
 
 def test_a_link_to_a_file_is_quoted_as_the_path() -> None:
     line = "Look at [gauge.js:9](js/lib/gauge.js#L9), [`tide.py`](src/tide.py) and [a.json](a.json:20:8-23:9)."
-    assert statements.one_line(line) == "Look at js/lib/gauge.js#L9, src/tide.py and a.json."
+    assert texts.one_line(line) == "Look at js/lib/gauge.js#L9, src/tide.py and a.json."
     editors = "See [a.json](cci:1://file:///home/tide/a.json:0:0-0:0), of [#7](https://tide.example/pull/7)."
-    assert statements.one_line(editors) == "See a.json, of [#7](https://tide.example/pull/7)."
+    assert texts.one_line(editors) == "See a.json, of [#7](https://tide.example/pull/7)."
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_the_navigation_of_a_page_is_noise_and_a_sentence_with_links_is_none() -
 
 
 def test_a_sentence_goes_on_after_what_is_left_out_within_it() -> None:
-    assert list(statements.sentences("It counts from 0 (`0/`, `1/`, ...) which matches the code. that is fine.")) == [
+    assert list(texts.sentences("It counts from 0 (`0/`, `1/`, ...) which matches the code. that is fine.")) == [
         "It counts from 0 (`0/`, `1/`, ...) which matches the code.",
         "that is fine.",
     ]
@@ -345,13 +345,13 @@ def test_numbered_headings_stand_under_the_heading_above_them() -> None:
     ],
 )
 def test_an_announcement_is_taken_off_the_end_of_a_text(text: str, left: str) -> None:
-    assert statements.without_end(text, noise.is_narration) == left
+    assert texts.without_end(text, noise.is_narration) == left
 
 
 def test_a_mark_within_code_ends_no_sentence() -> None:
     first = "Put the check into `UPDATE stock SET grams = grams - ? WHERE tea = ?` and raise Refused."
     line = f"{first} It is safe then, and it needs no lock, which is what slows the loader down."
-    assert statements.sentences(line)[0] == first
+    assert texts.sentences(line)[0] == first
     assert next(piece for piece, _, _ in statements.statements_of(line)) == first
 
 
@@ -371,9 +371,9 @@ def test_a_numbered_line_in_bold_leads_the_quotation_below_it_and_nothing_after_
 
 def test_an_address_alone_is_quoted_whole_where_it_takes_twice_the_room() -> None:
     address = "https://example.com/harbour/gauges/pull/127#review-38022876"
-    assert statements.opening(address, 40) == address
-    assert statements.opening(address, 20) == ""
-    assert statements.opening(f"{address} is the review", 40) == "… is the review"
+    assert texts.opening(address, 40) == address
+    assert texts.opening(address, 20) == ""
+    assert texts.opening(f"{address} is the review", 40) == "… is the review"
 
 
 def test_a_sentence_that_speaks_of_the_one_before_it_is_one_piece_with_it() -> None:
@@ -430,7 +430,7 @@ def test_a_list_in_an_entry_of_a_list_stands_under_both() -> None:
 
 def test_stars_in_code_are_no_emphasis() -> None:
     assert (
-        statements.plain_line("**Note**: it writes `**Action**: new file` now")
+        texts.plain_line("**Note**: it writes `**Action**: new file` now")
         == "Note: it writes `**Action**: new file` now"
     )
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from compactor_cli.digest.statements import listed
+from compactor_cli.digest.texts import listed
 from compactor_cli.llm.quoting import quoter
 from compactor_cli.model.summary import Item, Section, SectionItems, Source, Summary, record_ranges
 from compactor_cli.model.value import dataclass
