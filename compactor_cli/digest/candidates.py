@@ -89,7 +89,7 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     prose = {**_reports(events, chars), **_tasks(analysis), **_sent(analysis)}
     for number, text in prose.items():
         # A commit message is labelled as one, any other text as its event is.
-        is_message = events[number].kind is EventKind.CALL and "git commit" in events[number].text
+        is_message = events[number].tool is ToolKind.COMMAND and "git commit" in events[number].text
         base = wordless[number]._replace(label=COMMIT_LABEL if is_message else labels[number].text)
         found.extend(_pieces(text, base, scores, focus))
     is_gone = analysis.is_gone
@@ -241,10 +241,15 @@ def _sent(analysis: Analysis) -> dict[int, str]:
     found = {call: unwrapped(text) for call, line in lines.items() if (text := sent_words(line))}
     if not analysis.is_dialogue:
         services = (call for call in done if is_service_call(events[call]) and not is_lookup(events[call].name))
-        given = {call: [value for _, value in parameters(events[call].arguments)] for call in services}
-        texts = {call: max(values, key=len) for call, values in given.items() if values}
+        given = ((call, parameters(events[call].arguments)) for call in services)
+        written = {call: [value for key, value in pairs if key not in _NO_PROSE] for call, pairs in given}
+        texts = {call: max(values, key=len) for call, values in written.items() if values}
         found |= {call: text for call, text in texts.items() if len(text) in _TASK_CHARS and len(sentences(text)) > 1}
     return found
+
+
+# Parameters of services that hold a program.
+_NO_PROSE = frozenset({"code", "script", "javascript", "js", "expression", "function", "sql", "query"})
 
 
 def _tasks(analysis: Analysis) -> dict[int, str]:

@@ -124,8 +124,18 @@ _MARK_STARTS = frozenset("#>-*+•`=")
 _MARKS = re.compile(r"^\s*(?:#{1,6}\s+|>\s+|[-*+•]\s+)|^\s*(?:```\w*|---+|===+|\*\*\*+)\s*$")
 # Not next to a slash or a word: `src/**/x*` is a pattern of paths.
 _BOLD = re.compile(r"(?<![\w/*])\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![\w/*])")
-# A link to a file whose target repeats its name: `[tide.py:12](src/tide.py)`; some editors put a scheme before it.
-_FILE_LINK = re.compile(r"\[`?([\w./@-]+\.\w+)(?::[\d-]+)?`?\]\((?!https?:)([^()\s]*\1[^()\s]*)\)")
+# A link to a file whose target repeats its name, with a line in either: `[tide.py](src/tide.py:12)`.
+_FILE_LINK = re.compile(
+    r"\[`?([\w./@-]+\.\w+)(?::([\d-]+))?`?\]\((?!https?:)((?:[^()\s]*/)?\1)(?:(?::|#L)(\d+(?:-\d+)?)(?=[:)]))?[^()\s]*\)"
+)
+
+
+def _linked_file(link: re.Match[str]) -> str:
+    """The file of a link, with its folder if the link has one that is not the editor's own, and with the line."""
+    named, line, target, target_line = link.groups()
+    if target.startswith("cci:"):
+        return named
+    return f"{target}:{number}" if (number := line or target_line) else target
 
 
 def plain_line(line: str) -> str:
@@ -136,7 +146,7 @@ def plain_line(line: str) -> str:
     if "**" in text:
         text = _BOLD.sub(lambda bold: bold[0] if is_in_code(text, bold.start()) else bold[1], text).strip()
     if "](" in text:
-        text = _FILE_LINK.sub(lambda link: link[1] if link[2].startswith((link[1], "cci:")) else link[2], text)
+        text = _FILE_LINK.sub(_linked_file, text)
     if text.startswith("|") and text.endswith("|"):
         # The rule under the head of a table becomes empty.
         cells = [cell.strip() for cell in text.strip("|").split("|")]

@@ -116,3 +116,13 @@ def test_a_heading_that_several_reports_have_still_heads_what_stands_under_it() 
     )
     assert "Alarm: The `SIREN_PIN` is not installed" in text
     assert "Alarm: The `LAMP_PIN` glows" in text
+
+
+def test_the_program_that_a_tool_runs_is_no_text_that_was_sent() -> None:
+    code = "await page.fill('git commit'); " + " ".join(
+        f"Step {n} looks at the gauge of the harbour." for n in range(9)
+    )
+    ran_it = call("mcp__node__js", "j", title="Measure the gauge", code=code), answer("done", "j")
+    shown = rendered(digest(conversation(user("measure the gauge"), *ran_it, says("It is measured.")), 3_000).summary)
+    assert "`git commit -m`" not in shown
+    assert "Step 8" not in shown

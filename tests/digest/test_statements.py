@@ -188,7 +188,7 @@ def test_an_entry_that_ends_with_a_colon_leads_what_stands_below_it() -> None:
 
 def test_a_link_to_a_file_is_quoted_as_the_path() -> None:
     line = "Look at [gauge.js:9](js/lib/gauge.js#L9), [`tide.py`](src/tide.py) and [a.json](a.json:20:8-23:9)."
-    assert texts.one_line(line) == "Look at js/lib/gauge.js#L9, src/tide.py and a.json."
+    assert texts.one_line(line) == "Look at js/lib/gauge.js:9, src/tide.py and a.json:20."
     editors = "See [a.json](cci:1://file:///home/tide/a.json:0:0-0:0), of [#7](https://tide.example/pull/7)."
     assert texts.one_line(editors) == "See a.json, of [#7](https://tide.example/pull/7)."
 
