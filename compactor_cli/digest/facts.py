@@ -19,7 +19,7 @@ from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.runs import COMMIT_LINE, CommandOutcome, Run, never_ran
+from compactor_cli.digest.runs import COMMIT_LINE, LOG_LINE, CommandOutcome, Run, never_ran
 from compactor_cli.digest.services import call_items
 from compactor_cli.digest.shell import OF_ONE_USE, plain_git
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
@@ -48,33 +48,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         for text in analysis.memory.commands
         if (command := text.partition("` ")[0].strip("`")) not in known and not (is_changed and is_check(command))
     ]
-    older = analysis.work.older
-    elsewhere = analysis.work.elsewhere
-    stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
-    committed = {commit.event: commit.hash for commit in analysis.work.commits}
-    removed, shown_last = _removed(analysis.runs), _ShownLast(analysis.runs)
-
-    def is_gone(run: Run) -> bool:
-        """Whether a run made a commit that was amended, rebased or reset since."""
-        if "git commit" not in run.key or run.event in elsewhere or run.outcome is not CommandOutcome.OK:
-            return False
-        made = committed.get(run.event)
-        return made is None or (made not in run.line and COMMIT_LINE.match(run.line) is not None)
-
-    pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if PUSHES.search(run.key))
-    pushed = {_destination(run): run.event for run in pushes}
-    shown_runs = [
-        (run, times)
-        for run, times in ranked
-        if not (PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
-        if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command) or _ends_quietly(run))
-        if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
-        if run.acts_outside or is_check(run.command) or not _is_past(run, shown_last)
-        if run.acts_outside or not analysis.edited.names_deleted(run.command, run.event)
-        if not _is_shown_elsewhere(run, stated, analysis.work.branch)
-        if not (fails_later(run, analysis.errors, len(analysis.events)) or _is_overcome(run, analysis.runs))
-        if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
-    ]
+    older, elsewhere = analysis.work.older, analysis.work.elsewhere
+    shown_runs = _still_true(ranked, analysis)
     keys = Counter(run.key for run, _ in shown_runs)
     places = {run.event: entered(run.command) for run, _ in shown_runs if keys[run.key] > 1 and is_check(run.command)}
     places |= elsewhere
@@ -96,6 +71,40 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     ranked_items = (*outside[:_FIRST_CHANGES], *rest[:1], *outside[_FIRST_CHANGES:], *calls, *rest[1:])
     offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
     return chosen(reversed(offers.values()), budget_tokens, token_cache)
+
+
+def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[tuple[Run, int]]:
+    """The runs, each with a number of times, that show something which may still hold and is not stated elsewhere."""
+    elsewhere = analysis.work.elsewhere
+    stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
+    committed = {commit.event: commit.hash for commit in analysis.work.commits}
+    committed_at = max(committed, default=-1)
+    removed, shown_last = _removed(analysis.runs), _ShownLast(analysis.runs)
+    pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if PUSHES.search(run.key))
+    pushed = {_destination(run): run.event for run in pushes}
+
+    def is_gone(run: Run) -> bool:
+        """Whether a run made a commit that was amended, rebased or reset since."""
+        if "git commit" not in run.key or run.event in elsewhere or run.outcome is not CommandOutcome.OK:
+            return False
+        made = committed.get(run.event)
+        return made is None or (made not in run.line and COMMIT_LINE.match(run.line) is not None)
+
+    return [
+        (run, times)
+        for run, times in ranked
+        if not (PUSHES.search(run.key) and pushed.get(_destination(run), -1) > run.event)
+        if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command) or _ends_quietly(run))
+        # A log from before the last commit does not show the newest one.
+        if not (LOG_LINE.match(run.line) and run.event < committed_at and run.event not in committed)
+        if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
+        if run.acts_outside or is_check(run.command) or not _is_past(run, shown_last)
+        if run.acts_outside or not analysis.edited.names_deleted(run.command, run.event)
+        if not _is_shown_elsewhere(run, stated, analysis.work.branch)
+        if not (fails_later(run, analysis.errors, len(analysis.events)) or _is_overcome(run, analysis.runs))
+        if not _is_installed_since(run, analysis.runs)
+        if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
+    ]
 
 
 def _branch_item(analysis: Analysis) -> Item:
@@ -228,6 +237,19 @@ def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
 _MOVES_WORK_TREE = frozenset(f"git {command}" for command in ("switch", "checkout", "pull", "merge", "rebase", "reset"))
 
 
+def _is_installed_since(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether a run missed a module or a command that a later run installed."""
+    missing = _MISSES.search(run.line)
+    if missing is None:
+        return False
+    named = re.compile(rf"\binstall\b.*\b{re.escape(next(filter(None, missing.groups())).partition('.')[0])}\b")
+    done = (one for one in runs if one.event > run.event and one.outcome is not CommandOutcome.FAILED)
+    return any(named.search(one.command) for one in done)
+
+
+_MISSES = pattern(r"No module named '([\w.]+)'|Cannot find (?:module|package) '([\w./@-]+)'|(\S+): command not found")
+
+
 class _ShownLast(dict[str, int]):
     """By name, the position of the last run whose output holds it, -1 for none; each name is searched for once."""
 
@@ -240,9 +262,11 @@ class _ShownLast(dict[str, int]):
 
 
 def _is_past(run: Run, shown_last: Mapping[str, int]) -> bool:
-    """Whether what a run showed may not hold any more: a bare exit code, an absence, a status shown again since."""
+    """Whether what a run showed has no meaning by itself (numbers), or may not hold any more (an absence, a status)."""
     if _ONLY_CODE.fullmatch(run.line) or _ABSENT.match(run.line):
         return True
+    if _ONLY_NUMBERS.fullmatch(run.line) and ELLIPSIS in brief(acting_part(run.command), _MAX_COMMAND_CHARS):
+        return True  # the part of the command that says what they count is not shown
     asked = _NAME_OF_ONE.findall(run.key) if _ASKS_STATUS.search(run.key) else []
     return bool(asked) and shown_last[asked[-1]] > run.event
 
@@ -251,6 +275,8 @@ def _is_past(run: Run, shown_last: Mapping[str, int]) -> bool:
 _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
 # A line that is an exit code and nothing else: `exit code: 1`.
 _ONLY_CODE = pattern(r"\W*(?:exit|exited|rc|status)\b[\w ]*[=: ]+\d+\W*", re.IGNORECASE)
+# Numbers, perhaps with the paths of the files that they are of: `105 tides.txt · 7`.
+_ONLY_NUMBERS = pattern(rf"(?=.*\d)(?:[\d\s.,:·%-]|(?<!\S)(?:\S*/)?[\w-]+\.\w+(?!\S)|(?<!\S)[~/]\S+|{ELLIPSIS})+")
 # A search that found nothing, though it may find something now: `no tides found`.
 _ABSENT = pattern(
     r"\W*(?:no \w+(?: \w+){0,2} (?:found|match\w*)\b|nothing (?:found|to show)\b|0 (?:results?|match\w*)\b)", re.I

@@ -92,6 +92,9 @@ _RESULT = pattern(
 COMMIT_LINE = pattern(
     r"^\[(?P<branch>[\w./-]+)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\](?P<subject>.*)", re.MULTILINE
 )
+# A commit in a short log: `4f1c2aa Read the tide`.
+LOG_LINE = pattern(r"[0-9a-f]{7,40} \S")
+_COMMITS = pattern(rf"\b{GIT}commit\b.*\b{GIT}(?:log|show)\b", re.DOTALL)
 # What any command that went well reports: `2 files changed`, `Switched to branch 'tides'`.
 _REPORT = pattern(
     rf"{_RESULT.pattern}|{COMMIT_LINE.pattern}|\b\d+ files? changed|Successfully"
@@ -324,8 +327,11 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     if look:
         return ""
     lines = _edges(text)
-    # The first line of a commit shows its branch and hash; the sizes after it count less.
+    # The first line of a commit shows its branch and hash; the sizes after it count less. After a quiet commit, the
+    # first line of a log is the commit.
     commit = next((line for line in lines if COMMIT_LINE.match(line)), "")
+    if not commit and _COMMITS.search(command):
+        commit = next((line for line in lines if LOG_LINE.match(line)), "")
     is_known, acts_outside = outcome is CommandOutcome.OK, may_act_outside(command)
     patterns = (_REPORT,) if acts_outside else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]

@@ -413,6 +413,29 @@ def test_scripts_of_one_use_come_after_what_can_be_run_again() -> None:
     assert texts(one, Section.COMMANDS) == ["`python gauges.py` → ok: 45 gauges", '`python3 -c "print(3)"` → ok: 3']
 
 
+def test_numbers_whose_meaning_is_in_the_part_of_a_command_that_is_cut_are_no_fact() -> None:
+    count = "python3 find_gauges.py --all-the-northern-stations --and-the-southern-ones > found.txt; wc -l found.txt"
+    shown = f"{count}\ngrep -c CLEAN found.txt"
+    assert facts(ran(shown, "28 found.txt\n0"), ran("python gauges.py", "45 gauges")) == [
+        "`python gauges.py` → ok: 45 gauges"
+    ]
+
+
+def test_what_was_missing_and_is_installed_since_is_no_fact() -> None:
+    missing = ran("python gauges.py; python -V", "ModuleNotFoundError: No module named 'tidelib'\nPython 3.12.1")
+    assert any("No module named 'tidelib'" in fact for fact in facts(missing))
+    assert not any("No module" in fact for fact in facts(missing, ran("pip install tidelib", "")))
+
+
+def test_a_quiet_commit_is_stated_by_the_first_line_of_the_log_after_it_and_older_logs_are_not() -> None:
+    log = "4f1c2aa Store UTC\nd2b81e4 Read the tide"
+    older = ran("git checkout tides --quiet; git log --oneline -1", "d2b81e4 Read the tide")
+    made = ran("git add -u && git commit -qm 'Store UTC' && git log --oneline -2", log)
+    shown = "\n".join(facts(older, made))
+    assert "ok: 4f1c2aa Store UTC" in shown
+    assert "d2b81e4" not in shown
+
+
 def test_what_the_sections_before_did_not_need_leaves_room_for_the_last_outcome_of_each_check() -> None:
     one = conversation(
         user("Add the tide gauge to the harbour page and check it."),
