@@ -104,14 +104,16 @@ def _changed_items(
 def _by_fate(
     states: Sequence[FileState], budget_tokens: int, token_cache: TokenCache, words: FixedWords
 ) -> tuple[Item, ...]:
-    """Items of paths that share a fate: created or edited, by commit; moved to one place; deleted."""
+    """Items of paths that share a fate: created, edited, reverted or deleted, by commit; moved to one place."""
     groups: dict[str, list[FileState]] = {}
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
         done = [words.created] if state.is_created else []
         done += [words.edited] if state.edits > 0 or not done else []
-        fate = f"{words.moved} {state.moved_to}" if state.moved_to else f"{words.comma.join(done)}{commit}"
-        groups.setdefault(words.deleted if state.is_deleted else fate, []).append(state)
+        done = [words.deleted] if state.is_deleted else [words.reverted] if state.is_reverted else done
+        is_moved = state.moved_to and not state.is_deleted
+        fate = f"{words.moved} {state.moved_to}" if is_moved else f"{words.comma.join(done)}{commit}"
+        groups.setdefault(fate, []).append(state)
     items: list[Item] = []
     for label, group in sorted(groups.items(), key=lambda pair: pair[1][0].is_deleted or bool(pair[1][0].moved_to)):
         items += _lists(label, group, budget_tokens - sum(map(token_cache.item, items)), token_cache, words)

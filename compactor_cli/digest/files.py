@@ -494,14 +494,21 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     standing = (line for line in state.lines if not any(overwrites(line, *pair) for pair in replaced))
     standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
     state.lines = shown_lines(tuple(standing), operation.lines)
-    is_undone = operation.only_undoes and not (state.least_edits or state.is_created)
-    state.is_reverted = operation.action is FileAction.REVERT or is_undone
-    if state.is_reverted:
-        state.lines, state.added, state.removed, state.within = (), {}, {}, {}
+    _note_reverted(state, operation)
     if operation.action is FileAction.DELETE and state.moved_to:
         return  # `git rm --cached` after `mv`: the file was moved
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
+
+
+def _note_reverted(state: FileState, operation: FileOperation) -> None:
+    """Note whether an operation threw away all changes of a file, or which earlier edit shows what stands."""
+    is_undone = operation.only_undoes and not (state.least_edits or state.is_created)
+    state.is_reverted = operation.action is FileAction.REVERT or is_undone
+    if state.is_reverted:
+        state.lines, state.added, state.removed, state.within = (), {}, {}, {}
+    elif operation.is_cancelled and len(state.records) > 1:
+        state.records.pop()
 
 
 # What a shell prints when the leading `cd` of a line failed, so that the rest was not run.

@@ -305,7 +305,7 @@ def _files(line: str) -> list[FileState]:
             return [state]
         label, colon, paths = line.partition(words.colon)
         done = label.partition(words.comma)[0]
-        if colon and done in (words.read, words.edited, words.created):
+        if colon and done in (words.read, words.edited, words.created, words.deleted, words.reverted):
             return [state for path in paths.split(", ") if (state := _file(path, label, words))]
     return []
 

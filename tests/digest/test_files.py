@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, request, says, texts, token_cache, user
+from conversation import (
+    answer,
+    call,
+    conversation,
+    digest,
+    events_of,
+    items,
+    ran,
+    request,
+    says,
+    texts,
+    token_cache,
+    user,
+)
 
 from compactor_cli.digest.analysis import analyse
 from compactor_cli.digest.events import _from_directory
@@ -156,6 +169,27 @@ def test_where_paths_share_a_line_deleted_files_are_not_among_the_created() -> N
     created = [line for line in lines if line.startswith(f"{EN.created}{EN.colon}")]
     assert any("themes/c.json" in line for line in created)
     assert not any("themes/d.json" in line for line in created)
+
+
+def test_where_paths_share_a_line_the_deleted_of_a_commit_and_the_reverted_say_so() -> None:
+    found = [FileState(path=f"src/{number}.py", edits=1, changed=number, records=[number]) for number in range(20)]
+    for state in found[:8]:
+        state.is_deleted, state.commit = True, "4f1c2aa"
+    for state in found[8:14]:
+        state.is_reverted = True
+    lines = [item.text for item in file_items(found, 160, token_cache(), EN)]
+    assert any(line.startswith("deleted, in commit 4f1c2aa: ") for line in lines)
+    assert any(line.startswith("changes thrown away: ") for line in lines)
+
+
+def test_a_file_is_shown_with_the_edit_that_stands_not_with_one_that_was_taken_back() -> None:
+    def edit(number: str, old: str, new: str) -> tuple[Message, ...]:
+        return call("Edit", number, file_path="gauges.nix", old_string=old, new_string=new), answer("ok", number)
+
+    one, two, three = "  north\n", "  north\n  south\n", "  north\n  south\n  lock\n"
+    steps = edit("1", one, two), edit("2", two, three), edit("3", three, two)
+    (item,) = items(digest(conversation(user("add the south"), *steps), 3_000), Section.FILES)
+    assert (item.text.partition(":")[0], item.records) == ("gauges.nix — edited", (1,))
 
 
 def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
