@@ -13,6 +13,7 @@ from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_sinc
 from compactor_cli.digest.commands import acting_line
 from compactor_cli.digest.commits import Commit
 from compactor_cli.digest.corrections import takes_back
+from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, is_subagent
 from compactor_cli.digest.language import FixedWords, apart, terms
@@ -110,7 +111,7 @@ def outcomes(
     telling = [
         run
         for run in runs
-        if run.event in made_by or run.acts_outside or is_check(run.command) or _MOVES_WORK_TREE.search(run.key)
+        if run.event in made_by or run.acts_outside or is_check(run.command) or _MAY_COUNT.search(run.command)
     ]
     by_turn, called = _by_turn(events, telling, operations), _names(operations)
     _reassign_before_commit(by_turn, made_by)
@@ -133,7 +134,7 @@ def outcomes(
         if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
             opening_words, own_closing = events[work.opening].text, _closing_words(events, own)
             reply_text, at = closing, work.closing
-            if asks(work.asked) and _answers_at_once(opening_words):
+            if asks(work.asked) and _answers_at_once(opening_words, is_last=work.opening == own):
                 # A question that was answered at once keeps that answer, whatever was done later in the turn.
                 reply_text, at = opening_words, work.opening
             elif len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own):
@@ -275,9 +276,14 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
     return RequestOutcome(text=f"{words.replied}{shown}", records=records_of([record]), is_made=False)
 
 
-def _answers_at_once(text: str) -> bool:
-    """Whether a message begins with a sentence that states something, and does not only announce a look at it."""
+def _answers_at_once(text: str, *, is_last: bool) -> bool:
+    """Whether the first message of a turn begins with a sentence that states something, not only that it will look.
+
+    Unless it is the last one, a brief sentence only speaks of the work: `Down to ten gauges.`
+    """
     first = next(iter(sentences(text)), "")
+    if not is_last and len(first) < _MIN_AT_ONCE_CHARS:
+        return False
     return _states(first) and not (is_narration(first) or only_announces(first))
 
 
@@ -287,6 +293,7 @@ def _states(sentence: str) -> bool:
     return is_whole and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
 
 
+_MIN_AT_ONCE_CHARS = 40
 # The first line of a list, heading, quotation, table or block of code.
 _LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
 _STOPS = (*FULL_STOPS, ".", "!", ".)")
@@ -401,6 +408,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         is_in_passing = one.is_try if is_elsewhere else one.is_in_passing
         if not (is_in_passing or is_gone):
             found[owner(one.event)].changes.append(one)
+    for work in found.values():
+        if is_elsewhere and (asks(work.asked) or _WANTS_TO_KNOW.search(work.asked)) and work.closing >= 0:
+            work.changes = []  # the answer counts, not the scripts by which it was found
     return {turn: work for turn, work in found.items() if work.asked}
 
 
@@ -461,15 +471,27 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
 def _acts(work: _Work) -> Iterator[tuple[str, int]]:
     """The newest successful command that changed something outside the work tree, with its record, if there is one.
 
-    For words about branches, else the newest that moved the work tree.
+    Else the newest that installed something or, for words about branches, that moved the work tree.
     """
     done = [run for run in work.runs if run.outcome is CommandOutcome.OK]
-    moved = [run for run in done if _MOVES_WORK_TREE.search(run.key)] if _OF_BRANCHES.search(work.asked) else []
-    for run in ([run for run in done if run.acts_outside] or moved)[-1:]:
-        yield f"`{brief(acting_line(run.key), _MAX_COMMAND_CHARS)}`", run.result_record
+    acted = [(acting_line(run.key), run) for run in done if run.acts_outside]
+    # In a chain of unknown outcome, an error would show.
+    may_be = [run for run in work.runs if run in done or not (run.code > 0 or ERROR_PATTERN.search(run.output))]
+    acted = acted or [(found[0], run) for run in may_be if (found := _INSTALLS_ONE.search(run.command))]
+    if not acted and _OF_BRANCHES.search(work.asked):
+        acted = [(acting_line(run.key), run) for run in done if _MOVES_WORK_TREE.search(run.key)]
+    for line, run in acted[-1:]:
+        yield f"`{brief(line, _MAX_COMMAND_CHARS)}`", run.result_record
 
 
 _MOVES_WORK_TREE = pattern(rf"\b{GIT}(?:checkout|merge|pull|rebase|stash|switch)\b")
+# `pip install tides`, but not what is listed in a file (`pip install -r tides.txt`, `npm install`).
+_INSTALLS_ONE = pattern(
+    r"(?:\A|(?<=[;&|\n(])|(?<=[;&|(] ))(?:sudo |(?:\S*/)?python[\d.]* -m |uv |mise exec -- )*"
+    r"(?:pip3?|pipx|npm|pnpm|yarn|bun|brew|apt(?:-get)?|dnf|apk|cargo|gem|go) (?:global )?(?:install|add) "
+    r"(?!-r\b|-e\b)(?:-\S+ )*[A-Za-z@][\w@/.=-]*"
+)
+_MAY_COUNT = pattern(rf"{_MOVES_WORK_TREE.pattern}|{_INSTALLS_ONE.pattern}")
 # `back to main`, `a new branch`, `pull in the latest`
 _OF_BRANCHES = pattern(r"\b(?:branch|main|master|trunk|pull|check ?out|switch|merge|rebase|stash)\b", re.IGNORECASE)
 

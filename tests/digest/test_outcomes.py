@@ -479,6 +479,21 @@ def test_a_yes_to_what_an_answer_offers_is_none_to_the_request_before_the_questi
     assert (found[1].text, found[3].text) == ("edited store.py", '4f1c2aa "Store UTC"')
 
 
+def test_what_was_installed_for_a_request_is_its_outcome_where_nothing_else_was_done() -> None:
+    assert wanted(ran("cd src && python3 -m pip install -q tidelib", "")) == " → `python3 -m pip install -q tidelib`"
+    assert "pip" not in wanted(ran("echo 'now pip install tidelib'", "now pip install tidelib"))
+    assert wanted(ran("pip install tidelib", ""), STORE) == " → edited store.py"
+
+
+def test_a_question_that_scripts_for_a_try_helped_to_answer_was_replied_to() -> None:
+    script = call("Write", "w", file_path="/tmp/count.py", content="print(3)"), answer("File created", "w")
+    words = says("There are three of them: the north gauge, the south gauge and the one at the lock. " * 3)
+    asked = user("how many gauges are there in all of the harbours?"), *script, *ran("python /tmp/count.py", "3"), words
+    assert analyse(request(conversation(*asked, NEXT))).outcomes[1].text.startswith("replied")
+    told = user("write a script that counts the gauges"), *script, *ran("python /tmp/count.py", "3"), words
+    assert "count.py" in analyse(request(conversation(*told, NEXT))).outcomes[1].text
+
+
 def test_a_question_that_is_answered_at_once_has_that_answer_whatever_is_said_later() -> None:
     why = says("No good reason for that, it was a mistake in the order. I ask the server now.")
     later = says(f"The server turns it down as well, as it has no such clock. {'It is asked each hour. ' * 8}")
