@@ -314,10 +314,11 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if plan:
         yield Decision(text=f'{plan}{ANSWERED}{answer}"', records=records, weight=TAKEN, turn=event.turn)
         return
-    is_go_ahead = names_little or _OFFERS_WORK.match(question)
+    is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS
+    is_go_ahead = names_little or (is_short and _OFFERS_WORK.match(question))
     if not (chosen or event.is_answer) and is_go_ahead and begins_with_assent(answer):
         return  # it agrees to what was shown, or to a step of the work: the history quotes that
-    if _ASKS_WHAT_IS.match(question):
+    if (_ASKS_FOR_THING if chosen or event.is_answer else _ASKS_WHAT_IS).match(question):
         return
     if chosen:
         yield _choice(asked, answer, options, chosen, records=records, turn=event.turn)
@@ -408,6 +409,8 @@ _ASKS_WHAT_IS = pattern(
     r"|anything else\b)",
     re.IGNORECASE,
 )
+# A question for something that the user may have: `Do you have the log of the gauge?`
+_ASKS_FOR_THING = pattern(r"\W*(?:do|does) \w+ have\b(?! to\b)", re.IGNORECASE)
 # Words of a question that do not name its subject: `Shall I proceed with the plan?`.
 _GO_ON = pattern(
     r"\b(?:proceed|continue|implement(?:ing|ation)?|appl(?:y|ying)|chang(?:e|es|ing)|plan)\b", re.IGNORECASE
@@ -427,7 +430,7 @@ _OFFERS = pattern(
 _OFFERS_WORK = pattern(
     r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)"
     r" (?:go (?:ahead|on) and |now |also |first )?"
-    r"(?:commit|push|merge|open|file|search|look|dig|check|run|start|continue|investigate|test|verify|review)\b",
+    r"(?:commit|push|merge|open|search|look|dig|start|continue|investigate)\b",
     re.IGNORECASE,
 )
 # The start of a message that takes an answer back.

@@ -126,23 +126,30 @@ TYPED_OUTPUT = pattern(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.D
 
 
 class Attachments(NamedTuple):
-    """How a client writes what is loaded and what runs in the background. The defaults are Claude Code's (2.0, 2.1)."""
+    """How clients write what is loaded and what runs in the background: Claude Code 2, Codex, Copilot CLI."""
 
     skill_tool: str = "Skill"  # loads a skill
     # The result of loading a skill; group 1 is its folder.
     skill_folder: re.Pattern[str] = pattern(r"\ABase directory for this skill: (\S+)")
-    # A file of a skill outside the working directory. Other clients load a skill by reading it; group 1 is its name.
-    skill_file: re.Pattern[str] = pattern(r"[~/].*/skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)")
+    # A file of an installed skill. Other clients load a skill by reading it; group 1 is its name.
+    skill_file: re.Pattern[str] = pattern(
+        r"(?:[~/](?:.*/)?\.[\w-]+/(?:.*/)?|/(?:mnt|opt|usr|etc)/(?:.*/)?)skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)"
+    )
     # The argument of a call that starts work in the background. The id of the work is in the result, see `started_id`.
     background_argument: str = "run_in_background"
     notice_sign: str = "-id>"  # a text without it has no ``notice``
     # A notice that work has ended; groups: its id and its status.
     notice: re.Pattern[str] = pattern(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
-    look_tools: tuple[str, ...] = ("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin")  # show running work
+    look_tools: tuple[str, ...] = (  # show running work
+        *("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin", "read_bash", "write_bash"),
+    )
     # A result of a look tool for work that has ended.
-    ended: re.Pattern[str] = pattern(r"<status>(?!running|pending)\w+</status>|\AProcess exited with")
+    ended: re.Pattern[str] = pattern(
+        r"<status>(?!running|pending)\w+</status>|\AProcess exited with"
+        r"|<shellId: \S+ completed with exit code -?\d+>\s*\Z"
+    )
     of_command: str = "<task_type>local_bash</task_type>"  # in results about a command, which are not reports
-    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash")  # end running work
+    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash", "stop_bash")  # end running work
     plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")  # enter and leave the mode that changes nothing
 
 
@@ -184,7 +191,7 @@ def without_reports(text: str) -> str:
 def background_id(arguments: Mapping[str, Any] | str) -> str:
     """The id of the background work that a call looks at or stops; empty if its arguments have none."""
     given = {} if isinstance(arguments, str) else arguments
-    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "session_id"))
+    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id"))
     return next((str(one) for one in found if isinstance(one, str | int) and one != ""), "")
 
 
@@ -192,10 +199,17 @@ def started_id(result: str) -> str:
     """The id of the work that a call put in the background, from its result; empty if it has none."""
     start = result[:_STARTED_CHARS]
     found = _STARTED.search(start) if "ID " in start or "Id: " in start or "ID: " in start else None
-    return found[1] if found else ""
+    found = found or (
+        _STILL_RUNNING.search(result, max(0, len(result) - _STARTED_CHARS)) if result[-1:] == ">" else None
+    )
+    return next(filter(None, found.groups()), "") if found else ""
 
 
-_STARTED = pattern(r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)")
+_STARTED = pattern(
+    r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)|background with shellId: ([\w-]+)>"
+)
+# Copilot CLI, after what a command printed so far.
+_STILL_RUNNING = pattern(r"<command with shellId: ([\w-]+) is still running\b[^<>]*>\Z")
 _STARTED_CHARS = 400
 
 

@@ -104,6 +104,17 @@ def test_a_look_at_a_session_of_a_shell_leaves_it_the_command_that_began_it() ->
     assert shown == ['In the background, not seen to end: "bun run dev" (25660)']
 
 
+@pytest.mark.parametrize("begins", ["<command started in background with shellId: tides>", "hour 1\n{}"])
+def test_a_command_in_a_shell_with_a_name_goes_on_until_a_look_shows_its_end(begins: str) -> None:
+    still = "<command with shellId: tides is still running after 30 seconds. Use read_bash to wait, or stop_bash.>"
+    began = call("bash", "b", command="make tides"), answer(begins.format(still), "b")
+    look = call("read_bash", "w", shellId="tides"), answer(f"hour 2\n{still}", "w")
+    shown = ['In the background, not seen to end: "make tides" (tides)']
+    assert plan(conversation(user("run it"), *began, *look)) == shown
+    end = call("read_bash", "e", shellId="tides"), answer("hour 3\n<shellId: tides completed with exit code 0>", "e")
+    assert plan(conversation(user("run it"), *began, *look, *end)) == []
+
+
 def test_what_only_looks_does_not_go_on_in_the_background() -> None:
     look = call("exec_command", "g", cmd="git -C ../tide status --short && find . -name '*.py'")
     shown = answer("Process running with session ID 48497\n M tide.py", "g")
@@ -187,6 +198,14 @@ def test_a_skill_that_is_read_from_its_file_is_loaded_and_none_of_what_was_looke
     assert "Skills loaded: harbour-work" in shown
     assert "Always run" not in shown
     assert path not in shown
+
+
+def test_the_file_of_a_skill_among_the_users_own_work_is_read_and_not_loaded() -> None:
+    path = "/home/mara/Documents/work/skills/harbour-work/SKILL.md"
+    read = call("Read", "r", file_path=path), answer("Always run reviewGauge3() before the export.", "r")
+    assert "Skills loaded" not in rendered(
+        digest(conversation(user("what does it do?"), *read, says("It runs."))).summary
+    )
 
 
 def test_the_mode_in_which_an_agent_only_plans_is_stated_until_it_is_left() -> None:
