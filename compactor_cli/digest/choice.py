@@ -365,7 +365,8 @@ def _openings(candidates: Sequence[Statement]) -> dict[int, int]:
     """The candidate that must be taken along with another one, by the number of that: the opening of its section.
 
     For a sentence under a heading that is the first sentence there, for a numbered entry the entry 1 of its list: what
-    all of it is about, a writer says first. Openings longer than `MAX_OPENING_CHARS` are left out.
+    all of it is about, a writer says first. For a sentence that points back it is the one before it. Openings longer
+    than `MAX_OPENING_CHARS` are left out.
     """
     found: dict[int, int] = {}
     first: dict[Hashable, int] = {}
@@ -379,9 +380,20 @@ def _openings(candidates: Sequence[Statement]) -> dict[int, int]:
             first[key] = i
         elif key in first and not is_first:
             found[i] = first[key]
+    ends = {(origin(one), one.label, one.place + one.span): i for i, one in enumerate(candidates) if one.place >= 0}
+    for i, one in enumerate(candidates):
+        before = ends.get((origin(one), one.label, one.place), -1)
+        is_brief = before >= 0 and len(candidates[before].text) <= MAX_OPENING_CHARS
+        if is_brief and one.form is StatementForm.SENTENCE and _POINTS_BACK.match(one.text):
+            found[i] = before
     return found
 
 
+# A sentence about what stands before it: `That keeps the hour of the log.`, `Neither was lost.`
+_POINTS_BACK = re.compile(
+    r"(?:(?:And|So|But|Also|Then|Even) )?(?:This|That|These|Those|Neither|Both|Same|Such"
+    r"|[Aa]ll of (?:this|that|them)|[Nn]one of (?:this|that|them)|[Ww]ithout (?:this|that))\b(?! (?:PR|session|repo)\b)"
+)
 _ENTRY_NUMBER = re.compile(r"(\d{1,2})[.)] ")
 MAX_OPENING_CHARS = 240
 

@@ -963,3 +963,14 @@ def test_a_line_that_differs_in_its_numbers_alone_is_quoted_of_one_run_and_what_
     one = digest(conversation(user("fix the tide_files"), *runs), 2_500)
     assert " ".join(texts(one, Section.HISTORY)).count("using 8 threads") == 1
     assert "MODULE_TYPELESS" not in rendered(one.summary)
+
+
+def test_a_sentence_that_points_back_is_read_with_the_one_before_it() -> None:
+    found = read(says(" ".join((*SENTENCES[:1], "Neither of the harbours reads it that way any more."))))
+    first, back = (
+        Statement(text, 1, place)
+        for place, text in enumerate(("The clock drifts.", "Neither harbour reads the drift."))
+    )
+    room = count(first.text) + count(back.text) + 2 + ITEM_TOKENS
+    assert Choice([first, back], (), found.worth, count).choose(room) == [first, back]
+    assert back not in Choice([first, back], (), found.worth, count).choose(room - 2)
