@@ -13,7 +13,7 @@ from itertools import chain
 
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
-from compactor_cli.digest.choice import Choice, whole_lists
+from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.facts import remembered_commands
@@ -29,6 +29,7 @@ from compactor_cli.digest.history import (
     remembered_items,
     turn_lines,
 )
+from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
 from compactor_cli.digest.messages import is_rule, lasting

@@ -10,13 +10,14 @@ from itertools import dropwhile, groupby
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
-from compactor_cli.digest.choice import Choice, thinned
+from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import acting_line
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.history import cut_lists, running_text
 from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
