@@ -13,9 +13,10 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.checks import OF_TESTS, changes_code
 from compactor_cli.digest.edits import FixingLine, fixing_line
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.failures import GUESS, fails_alike
+from compactor_cli.digest.failures import GUESS
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.noise import is_narration, may_have
+from compactor_cli.digest.reruns import fails_alike
 from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.texts import COLONS, ELLIPSIS, GAP, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind

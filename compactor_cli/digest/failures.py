@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
@@ -22,7 +22,6 @@ from compactor_cli.digest.checks import (
     PLACED_FILE,
     TEST_FILE,
     after,
-    are_in_siblings,
     as_run,
     contains,
     entered,
@@ -30,7 +29,6 @@ from compactor_cli.digest.checks import (
     is_about,
     is_check,
     languages_checked,
-    leaves_some,
     may_look_at,
     places_in,
     places_line,
@@ -38,11 +36,10 @@ from compactor_cli.digest.checks import (
     programs_of,
     task_of,
 )
-from compactor_cli.digest.commands import CONCLUDES, acting_part, asks_for_help, code_is_of_another, may_act_outside
+from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside
 from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
 from compactor_cli.digest.error_lines import (
     AT_LINE,
-    TestOutput,
     conflicting_files,
     erring_files,
     error_line,
@@ -54,6 +51,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileOperation, is_throwaway
+from compactor_cli.digest.reruns import SLIPS, Reader, fails_otherwise, runs_again, runs_from_gone, shows_gone
 from compactor_cli.digest.runs import NEVER_RAN, CommandOutcome, Run, sets_up, shows_whole
 from compactor_cli.digest.shell import OF_ONE_USE, unquoted
 from compactor_cli.digest.texts import ELLIPSIS, head, sentences
@@ -69,17 +67,6 @@ _MAX_BEFORE = 20  # earlier runs that are compared with a failed one
 # An error of the last 40 events (a wrong call: of the last 4) still concerns the work.
 _RECENT_EVENTS, _RECENT_SLIP_EVENTS = 40, 4
 _MAX_EXPLAINING = 6  # events within which a message after an error explains it
-
-# Wrong calls of tools, and searches without a hit: `No matches found`, `unknown flag`.
-_SLIPS = pattern(
-    r"<tool_use_error>|Command aborted|[Ff]ile does not exist|File has not been read yet|EISDIR"
-    r"|Found \d+ matches of the string|String to replace not found"
-    r"|File has been (?:modified|unexpectedly modified)|InputValidationError|no such file or directory: ?\S*$"
-    r"|No matches found|file or directory not found: |exceeds maximum allowed (?:tokens|size)|No files? found"
-    r"|unknown flag|[Uu]nknown arguments?\b|illegal option"
-    r"|parse error near|jq: error|no matches found: |^\(eval\):\d+: |^nothing to commit\b"
-    r"|RUN_NO_SCRIPT|Missing script:|doesn't accept argument|\bField '\w+' doesn't exist on type"
-)
 
 
 class Status(StrEnum):
@@ -163,13 +150,13 @@ def find_errors(
         return [change for change in changes if may_look_at(languages, change)]
 
     for number, run in enumerate(acting):
-        if run.outcome is CommandOutcome.FAILED and run.line and not _SLIPS.search(run.line):
+        if run.outcome is CommandOutcome.FAILED and run.line and not SLIPS.search(run.line):
             later = acting[number + 1 : number + 1 + _MAX_LATER]
             if _is_past(run, later, gone):
                 continue
             names = failure_parts(run.line)[0] or {AT_LINE.sub("", run.line)}
             partly = _partly(run, later, changes)
-            if (without := _from_gone(run, later, read)) is None:
+            if (without := runs_from_gone(run, later, read)) is None:
                 newest |= partly
                 first_seen |= dict.fromkeys(names.difference(first_seen), run.event)
                 newest |= _failed_handover(run, later, read)
@@ -191,13 +178,13 @@ def find_errors(
                     own = (one for one in after(run, tries) if one.name in run.command)
                     scripts = dict.fromkeys(one.path for one in own if one.record < found.records[-1])
                     found = replace(found, fixes=tuple(scripts))
-                is_in_part = bool(without) and not any(_is_gone(run, one, read) for one in without)
+                is_in_part = bool(without) and not any(shows_gone(run, one, read) for one in without)
                 edits = [one for one in after(run, changes) if one.path in found.fixes]
                 newest[run.key, run.line] = replace(found, fixing=_fixing(found, edits), is_in_part=is_in_part)
                 continue
             newest |= partly
             is_past = _is_tried_again(run, later, is_edited=bool(since))
-            if not (is_past or any(_fails_otherwise(run, one, read) for one in without)):
+            if not (is_past or any(fails_otherwise(run, one, read) for one in without)):
                 # In the output of tests, such lines may be logs.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
@@ -211,10 +198,10 @@ def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:
     return fixing_line(error.line, edits, error.records[-1]) if is_one else FixingLine()
 
 
-def _failed_handover(run: Run, later: Sequence[Run], read: _Reader) -> dict[tuple[str, str], ErrorRecord]:
+def _failed_handover(run: Run, later: Sequence[Run], read: Reader) -> dict[tuple[str, str], ErrorRecord]:
     """The record of a failed handover whose error a later run shows again, by its key and line; empty for any other
     run, and for a handover that was tried again and never succeeded."""
-    again = [other for other in later if _runs(other, run)]
+    again = [other for other in later if runs_again(other, run)]
     done = [other for other in again if other.outcome is CommandOutcome.OK]
     if not is_outward(run.command) or (again and not done):
         return {}
@@ -250,7 +237,7 @@ def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
     still does not pass: the error of the later run counts."""
     failing = (one for one in later if one.outcome is not CommandOutcome.OK)
     came = (one for one in failing if one.output.strip() and run.line not in one.output)
-    return run.key != run.command and _MISSED.search(run.line) is not None and any(_runs(one, run) for one in came)
+    return run.key != run.command and _MISSED.search(run.line) is not None and any(runs_again(one, run) for one in came)
 
 
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
@@ -277,7 +264,7 @@ def _without_printed(line: str, run: Run, others: Sequence[Run]) -> str:
 
     Tests that pass may provoke errors.
     """
-    outputs = [one.output for one in others if one.outcome is CommandOutcome.OK and _runs(one, run)]
+    outputs = [one.output for one in others if one.outcome is CommandOutcome.OK and runs_again(one, run)]
     parts = [(part, part.strip(f" {ELLIPSIS}")) for part in line.split(" · ")]
     own = [(part, bare) for part, bare in parts if not any(bare in output for output in outputs)]
     return " · ".join(part for part, _ in own) if any(bare for _, bare in own) else line
@@ -288,7 +275,7 @@ def _in_detail(run: Run, later: Sequence[Run], since: Sequence[FileOperation]) -
     end = since[0].event if since else inf
     looks = takewhile(lambda one: one.event < end, later) if only_counts(run.line) else ()
     failed = (one for one in looks if one.outcome is not CommandOutcome.OK and places_in(one.output))
-    shown = (error_line(one.output) for one in failed if _runs(one, run))
+    shown = (error_line(one.output) for one in failed if runs_again(one, run))
     return next(shown, run.line)
 
 
@@ -335,43 +322,6 @@ GUESS = pattern(
 )
 
 
-# `read_output` with a cache, as each run is compared with many others.
-_Reader = Callable[[str], TestOutput]
-
-
-def fails_alike(run: Run, other: Run) -> bool:
-    """Whether two runs fail in the same test or, where the first names none, with the same message."""
-    (tests, messages), (other_tests, others) = failure_parts(run.line), failure_parts(other.line)
-    return not tests.isdisjoint(other_tests) or not (tests or set(messages).isdisjoint(others))
-
-
-def _is_gone(run: Run, other: Run, read: _Reader) -> bool:
-    """Whether a later run shows that a failure is gone: the command passed, it fails otherwise, or a merge ended."""
-    if conflicting_files(run.line) and other.outcome is CommandOutcome.OK and CONCLUDES.search(other.key):
-        return True
-    if other.outcome is CommandOutcome.UNKNOWN:
-        # The same command shows the same part of its output, with the failure if it is still there.
-        is_shown = other.command == run.command and not is_check(run.command) and code_is_of_another(run.command)
-        text = read(other.output).text if is_shown else ""
-        return bool(text) and not any(one in text for one in failure_parts(run.line)[1])
-    if other.outcome is CommandOutcome.OK:
-        return _runs(other, run) and not leaves_some(other)
-    if not (is_check(run.command) or places_in(run.output)):
-        return False
-    tests, messages = read(run.output).failing, failure_parts(run.line)[1]
-    if tests and not any(one.startswith("panic: ") for one in messages):
-        failing = read(other.output).failing
-        return bool(failing) and tests.isdisjoint(failing) and _runs(other, run)
-    is_shown = any(map(read(other.output).text.__contains__, messages))
-    return (other.command == run.command or shows_whole(other)) and not is_shown and _runs(other, run)
-
-
-def _fails_otherwise(run: Run, other: Run, read: _Reader) -> bool:
-    """Whether a later run that would show a failure again fails otherwise: only the new failure is open."""
-    shows_all = bool(places_in(run.output)) or not code_is_of_another(other.command)
-    return other.outcome is CommandOutcome.FAILED and shows_all and _is_gone(run, other, read)
-
-
 def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
     """Whether a handover failed again later: the last try says what is open. A try ends with the same command or, after
     edits, calls the same programs."""
@@ -389,54 +339,6 @@ def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
 def _from_outward(command: str) -> str:
     found = _OUTWARD.search(command)
     return command[found.start() :] if found else ""
-
-
-def _runs(other: Run, run: Run) -> bool:
-    """Whether ``other``, or a command that it echoes, runs ``run`` again or contains it, and not in a sibling folder.
-
-    Where a chain ends with `go test` and shows none of its results, only the checks before that must be contained.
-    """
-    whole, (*before, last) = f"{other.key} && {other.echoed}", run.key.split(" && ")
-    is_before = bool(before) and _GO_TEST.match(last) and not _GO_RESULT.search(run.output)
-    parts = [part for part in before if is_check(part)] if is_before else []
-    return all(contains(whole, part) for part in parts or [run.key]) and not are_in_siblings(other.command, run.command)
-
-
-_GO_TEST, _GO_RESULT = pattern(r"go test\b"), pattern(r"^(?:ok|FAIL|---|\?|panic:)[ \t]", re.MULTILINE)
-
-
-def _from_gone(run: Run, later: Sequence[Run], read: _Reader) -> Sequence[Run] | None:
-    """The later runs from the first without a failure on; None where one shows it, or a part of it, again."""
-    own, messages, line = read(run.output), failure_parts(run.line)[1], AT_LINE.sub("", run.line)
-    tests = left = own.failing
-    # A test that panicked and now fails with another line got further.
-    is_gone, has_panicked = False, "panic: " in line
-    found: Sequence[Run] = ()
-    for place, other in enumerate(later):
-        if other.outcome is CommandOutcome.FAILED and other.line and not _SLIPS.search(other.line):
-            shown = read(other.output)
-            is_failing = tests and not (is_gone or has_panicked) and tests.issubset(shown.failing)
-            is_left = not is_gone and tests & shown.failing and shown.is_whole and _runs(other, run)
-            if is_failing or is_left or AT_LINE.sub("", other.line) == line:
-                return None
-            is_again = is_gone and all(map(shown.text.__contains__, messages))
-            if is_again and (not tests or tests.intersection(shown.failing)):
-                return None
-        left = (left - _passed_in(other, left, read)) | (tests & read(other.output).failing)
-        if not is_gone and (_is_gone(run, other, read) or (tests and not left and own.is_named)):
-            is_gone, found = True, later[place:]
-    return found
-
-
-def _passed_in(run: Run, tests: Collection[str], read: _Reader) -> frozenset[str]:
-    """Those of ``tests`` that passed in a run: by their results, or because it succeeded and its command chose them."""
-    if not tests:
-        return frozenset()
-    chosen = _CHOSEN_TESTS.findall(run.command) if run.outcome is CommandOutcome.OK else []
-    exact = {name for nodes, _ in chosen for name in nodes.split("::")}
-    begins = tuple(name for _, pattern in chosen for name in re.findall(r"\w+", pattern))
-    passed = read(run.output).passed
-    return frozenset(name for name in tests if name in passed or name in exact or name.startswith(begins))
 
 
 def _is_about(run: Run, change: FileOperation) -> bool:
@@ -465,27 +367,20 @@ def _judged(
     later: Sequence[Run],
     from_gone: Sequence[Run],
     between: Sequence[FileOperation],
-    read: _Reader,
+    read: Reader,
 ) -> ErrorRecord:
-    """The error of a run, by what came after; ``from_gone``: see `_from_gone`; ``between``: what may have fixed it."""
-    without = [other for number, other in enumerate(from_gone) if not number or _is_gone(run, other, read)]
+    """The error of a run, by what came after.
+
+    ``from_gone``: see `runs_from_gone`. ``between``: the changes that may have fixed it.
+    """
+    without = [other for number, other in enumerate(from_gone) if not number or shows_gone(run, other, read)]
     passed = next((other for other in without if other.outcome is not CommandOutcome.FAILED), None)
     first = next((other for other in without if between and between[0].event < other.event), None)
     # If none passed, the first one after a change will do, if it ran all tests and shows all that they printed.
     is_whole = first and read(first.output).failing and read(first.output).is_whole
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
         passed = min(first, passed or first, key=lambda one: one.event)
-    if passed:
-        between = between[: bisect_left(between, passed.event, key=attrgetter("event"))]
-        put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
-        kept = (one for one in between if one.event > put_back.get(one.path, -1))
-        between = [one for one in kept if not one.is_in_passing] or between
-        between = [one for one in between if _is_about(run, one)]
-    else:
-        between = [one for one in between if not _is_of_another_test(run, one)]
-    if conflicts := conflicting_files(run.line):
-        # An edit of a file without conflicts may be for something else.
-        between = [one for one in between if any(path.endswith(one.name) for path in conflicts)]
+    between = _may_have_fixed(run, between, passed)
     # No edit fixes what fails elsewhere, unless the error names the file, as that of a commit hook does.
     is_elsewhere = may_act_outside(run.command) or _ASKS_ELSEWHERE.search(run.key) is not None
     is_elsewhere = is_elsewhere and not any(one.name in run.line for one in between)
@@ -495,7 +390,7 @@ def _judged(
         fixes = tuple(path for path in fixes if any(is_about(path, line) for line in places))
     records = [run.result_record, *(one.record for one in between[-1:]), *([passed.result_record] if passed else [])]
     status = Status.FIXED if passed else Status.CHANGED_SINCE if fixes else Status.FAILING
-    unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN and _runs(one, run))
+    unknown = (one for one in later if one.outcome is CommandOutcome.UNKNOWN and runs_again(one, run))
     again = (read(one.output).text for one in unknown if between and one.event > between[0].event)
     if not passed and any(not any(map(text.__contains__, failure_parts(run.line)[1])) for text in again):
         status = Status.RUN_AGAIN
@@ -505,7 +400,7 @@ def _judged(
     is_prepared = passed and preparation(passed.command) != preparation(run.command)
     before = [one for one in later if passed and not (fixes or is_prepared) and one.event < passed.event]
     made = [one.command for one in before if sets_up(one, run)]
-    is_same = not other or as_run(other.command) == as_run(run.command) or (made and _runs(other, run))
+    is_same = not other or as_run(other.command) == as_run(run.command) or (made and runs_again(other, run))
     if is_same and passed and not (fixes or made) and (place := entered(passed.command)) != entered(run.command):
         made = [f"cd {place}"] if place else []
     if other and not passed:
@@ -520,6 +415,21 @@ def _judged(
         between=tuple(dict.fromkeys(made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
     )
+
+
+def _may_have_fixed(run: Run, between: Sequence[FileOperation], passed: Run | None) -> Sequence[FileOperation]:
+    """Those of the changes after a failure that may have fixed it: before the run that ``passed``, if one did."""
+    if passed:
+        between = between[: bisect_left(between, passed.event, key=attrgetter("event"))]
+        put_back = {one.path: one.event for one in between if one.action is FileAction.REVERT}
+        kept = (one for one in between if one.event > put_back.get(one.path, -1))
+        between = [one for one in kept if not one.is_in_passing] or between
+        between = [one for one in between if _is_about(run, one)]
+    else:
+        between = [one for one in between if not _is_of_another_test(run, one)]
+    # An edit of a file without conflicts may be for something else.
+    conflicts = conflicting_files(run.line)
+    return [one for one in between if not conflicts or any(path.endswith(one.name) for path in conflicts)]
 
 
 # Commands whose answer only others change: `npm view tides`.
@@ -563,10 +473,6 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     return any(
         contains(one.command, run.key) or any(map(run.command.__contains__, names_of_tests(one.line))) for one in later
     )
-
-
-# A test by name (`test_tides.py::test_low`) or by how names begin (`-run TestTide`, `-k low`).
-_CHOSEN_TESTS = pattern(r"::([^\s\"'\[]+)|\s--?(?:run|k|t)[ =]+[\"']?([^\s\"']+)")
 
 
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 import pytest
 from conversation import answer, call, conversation, digest, ran, says, user
 
-from compactor_cli.digest import causes, failures
+from compactor_cli.digest import causes, failures, reruns
 from compactor_cli.digest.checks import may_look_at
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.runs import Run
@@ -124,14 +124,15 @@ def test_whether_a_check_looks_at_a_change_is_asked_once_and_not_for_each_check_
 
 
 def test_a_later_run_is_compared_once_with_each_check_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared, is_gone = 0, failures._is_gone
+    compared, shows_gone = 0, reruns.shows_gone
 
-    def counted(run: Run, other: Run, read: Callable[[str], failures._Output]) -> bool:
+    def counted(run: Run, other: Run, read: reruns.Reader) -> bool:
         nonlocal compared
         compared += 1
-        return is_gone(run, other, read)
+        return shows_gone(run, other, read)
 
-    monkeypatch.setattr(failures, "_is_gone", counted)
+    for module in (failures, reruns):
+        monkeypatch.setattr(module, "shows_gone", counted)
     digest(conversation(*failing(30)), 2_000)
     assert compared == 30 * 29 // 2
 
