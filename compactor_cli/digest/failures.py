@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
@@ -95,6 +95,7 @@ class ErrorRecord:
     between: tuple[str, ...] = ()  # set up before the run that passed, where no edit was: installed, built, entered
     files: tuple[str, ...] = ()  # in which its run named errors, and that were not changed since
     is_in_part: bool = False  # its tests passed later, and the run was not repeated as a whole
+    is_test_gone: bool = False  # the fix took out the tests that failed
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
@@ -414,7 +415,14 @@ def _judged(
         other_way=other.command if other and not is_same else "",
         between=tuple(dict.fromkeys(made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
+        is_test_gone=_are_taken_out(names_of_tests(run.line), between),
     )
+
+
+def _are_taken_out(tests: Sequence[str], changes: Iterable[FileOperation]) -> bool:
+    """Whether there are tests, and changes took each of them out."""
+    replaced = [pair for one in changes for pair in one.replaced]
+    return bool(tests) and all(any(name in old and name not in new for old, new in replaced) for name in tests)
 
 
 def _may_have_fixed(run: Run, between: Sequence[FileOperation], passed: Run | None) -> Sequence[FileOperation]:

@@ -58,6 +58,7 @@ class FixedWords:
     ok = _Word("ok", "成功", "成功")
     failed = _Word("failed", "失败", "失敗")
     fixed = _Word("fixed by", "修复于", "修正")
+    test_gone = _Word("test taken out of", "测试已移出", "テストを除いた先")
     again = _Word("failed again after edits of", "编辑以下文件后仍失败", "次の編集後も失敗")
     passed = _Word("passed later", "后来通过", "後に成功")
     passed_after = _Word("passed after", "在以下命令后通过", "次の実行後に成功")

@@ -317,10 +317,11 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         sides = _taken_whole(error, analysis)
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
         tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
-        line = _line_of_fix(error.fixing, error.fixes, words)
+        line = "" if error.is_test_gone else _line_of_fix(error.fixing, error.fixes, words)
         there = [path for path in reversed(error.fixes) if path not in gone]
         fixes = f"{_listed(there or error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
-        ending = f"→ {words.fixed} {fixes}{line}{tried}" if error.fixes else "→"
+        how = words.test_gone if error.is_test_gone else words.fixed
+        ending = f"→ {how} {fixes}{line}{tried}" if error.fixes else "→"
         for side in dict.fromkeys(sides.values()):
             taken = words.comma.join(path for path in sides if sides[path] == side)
             ending += f"{words.stop}`{side}`{words.colon}{taken}"

@@ -1658,3 +1658,15 @@ def test_the_same_check_by_another_runner_is_the_check_run_again() -> None:
     failed = ran("pnpm biome check src/clock.ts", 'Command "biome" not found', is_error=True)
     (fixed,) = shown(failed, ran("npx biome check src/clock.ts", "Checked 1 file in 3ms. No fixes applied."))[1]
     assert fixed.endswith("→ passed later: `npx biome check src/clock.ts`")
+
+
+def test_a_test_that_an_edit_took_out_is_not_called_fixed() -> None:
+    failed = ran("go test ./...", "--- FAIL: TestStreams (0.00s)\n    push_test.go:264: too late\nFAIL", is_error=True)
+    old, new = "func TestStreams(t *testing.T) {}\n", "func TestBuffers(t *testing.T) {}\n"
+    edit = call("Edit", "e", file_path="push_test.go", old_string=old, new_string=new), answer("ok", "e")
+    passed = ran("go test ./...", "ok  \ttides/push\t0.01s")
+    ((), fixed) = shown(failed, edit, passed)
+    assert [text.partition(" → ")[2] for text in fixed] == ["test taken out of push_test.go"]
+    kept = call("Edit", "e", file_path="push_test.go", old_string=old, new_string=old + new), answer("ok", "e")
+    ((), fixed) = shown(failed, kept, passed)
+    assert "fixed by push_test.go" in fixed[0]
