@@ -268,6 +268,7 @@ def own_words(text: str, *, is_first: bool = False) -> str:
     Guarantee: unless it begins with a shell prompt, a message stays as it is if it is a plan (headings, lists), has
     fewer than 1,500 characters or 12 line breaks, or is the first one.
     """
+    text = _ABOVE_PROMPT.sub("", text)
     if PROMPT.match(text):
         return _without_output(text)
     is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES
@@ -306,6 +307,10 @@ def _without_output(text: str) -> str:
 # A shell's prompt: `$ make`, `❯ ls`, `ada@pier:~$ `. Agents prompt for words with the same signs: `❯ can you check`.
 _WORDS_TO_AGENT = r"(?! *(?:[A-Z][\w']* (?=[a-z])|(?:can|could|please|the|now|so|ok(?:ay)?|we|let'?s|why|how|what)\b))"
 PROMPT = pattern(rf"\s*(?:[❯➜»]{_WORDS_TO_AGENT}|[$%#] (?=[a-z./~])|[\w.-]+@[\w.-]+[: ][^\n]{{0,60}}[$#%] )")
+
+
+# The line that some shells print above their prompt: `tidegate on main via go 1.24 took 2s`.
+_ABOVE_PROMPT = pattern(r"\A\s*[^\n]{1,80} (?:on|via|took) [^\n]{1,120}\n(?=[❯➜»] )")
 
 
 def without_quotes(text: str) -> str:

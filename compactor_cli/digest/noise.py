@@ -211,6 +211,8 @@ def may_have(text: str, parts: Iterable[str]) -> bool:
 
 # Encoded data: 80 or more characters as in base64 without a blank, or eight escaped bytes (`\x1f\x8b…`).
 _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){{8}}")
+# A path that would pass for such data: `/home/ada/-harbours-of-the-north/tides.csv`.
+_LONG_PATH = re.compile(r"`?(?:~|[A-Za-z]:)?/(?:[\w.@+-]+/)+[\w@+-]+\.\w{1,8}`?")
 # The path of an SVG drawing: twelve or more numbers with only letters and signs between them, `M3.2,7.5L-4.1,9`.
 _MIN_POINTS = 6
 _DRAWING = re.compile(rf"(?:[A-Za-z]?[ ,]?-?\d*\.?\d+){{{2 * _MIN_POINTS},}}")
@@ -267,7 +269,7 @@ def is_noise(text: str) -> bool:
     if "://" in text:
         return False
     has_run = len(text) >= _RUN_CHARS and max(map(len, text.split())) >= _RUN_CHARS
-    if ("\\x" in text or has_run) and _ENCODED.search(text):
+    if ("\\x" in text or has_run) and _ENCODED.search(text) and not _LONG_PATH.fullmatch(text):
         return True
     if is_ascii:
         return _MARKS_SHAPE in shape

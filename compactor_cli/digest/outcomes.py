@@ -313,7 +313,7 @@ _IS_YES = pattern(
 # A sentence that praises a question or promises an answer, and so does not answer: `Good question!`, `Let me check.`
 _ACKNOWLEDGES = pattern(
     r"\W*(?:(?:good|great|excellent|fair) (?:question|point|catch|idea)\b|you(?:'re| are) right to\b|let me\b"
-    r"|I(?:'ll| will)\b)",
+    r"|I(?:'ll| will)\b|this is an? (?:\w+ )?question\b)",
     re.IGNORECASE,
 )
 

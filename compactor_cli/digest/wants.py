@@ -15,6 +15,7 @@ from compactor_cli.digest.messages import (
     ASKS_FOR,
     LEADS,
     MAX_REPLY_CHARS,
+    PROMPT,
     UserMessage,
     forbids,
     is_pasted,
@@ -358,6 +359,8 @@ def _quotes(
 ) -> Iterator[Item]:
     """An item for each message that there is room for, in order, the longest cut to the same size."""
     spoken = [m for m in messages if (not m.is_short or lasting(m.text)) and not _only_asks(m, analysis)]
+    # What a terminal showed asks for nothing, unless words follow it.
+    spoken = [m for m in spoken if not (PROMPT.match(m.text) and is_pasted(m.text))]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
     room = budget_tokens - sum(token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept)
     costs = {message: token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept}

@@ -27,7 +27,12 @@ def test_noise(text: str) -> None:
     assert noise.is_noise(text)
 
 
-@pytest.mark.parametrize("text", ["Tests pass now.", "def load(path):", "pytest -q tests", "报告写完了。", "a/b.py"])
+LONG_PATH = f"`/home/ada/.tides/-Users-ada-{'harbour-' * 10}gauge/4f1c2aa9.jsonl`"
+
+
+@pytest.mark.parametrize(
+    "text", ["Tests pass now.", "def load(path):", "pytest -q tests", "报告写完了。", "a/b.py", LONG_PATH]
+)
 def test_no_noise(text: str) -> None:
     assert not noise.is_noise(text)
 

@@ -804,6 +804,15 @@ def test_of_a_terminal_that_was_pasted_commands_and_errors_stay_and_what_is_writ
     assert "why does it not find it?" in shown
 
 
+def test_what_a_terminal_showed_is_no_wish_even_below_a_line_that_the_shell_prints_above_its_prompt() -> None:
+    above = "tidegate on  main [$!?] via go v1.26 on ☁️  (us-east-2) took 1m26s"
+    pasted = user(f"{above}\n❯ tide login --host gauge\nuser=ines\nerror: no such host")
+    one = digest(conversation(user(LONG), says("Run it."), pasted, says("I see."), user("go on with the gate")), 1_500)
+    assert not any("tide login" in text for text in texts(one, Section.USER))
+    assert "took 1m26s" not in rendered(one.summary)
+    assert "error: no such host" in rendered(one.summary)
+
+
 def test_words_after_the_sign_by_which_an_agent_asks_for_them_are_no_terminal() -> None:
     review = "The gate is not tested.\n  Add tests that open it at night, without the store.\n  Use the south gate."
     copied = user(f"❯ This branch mends the gate. I got some feedback to address:\n\n  {review}")
