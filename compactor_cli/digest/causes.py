@@ -129,7 +129,7 @@ def find_causes(
 
     A finding is replaced by the next one of its turn if they share a name and nothing had been edited for it by then,
     or if the same failure was seen again. A finding without edits counts only in the newest turn that has findings, if
-    nothing was edited and no later turn explained anything since.
+    that is about a fault, nothing was edited and no later turn explained anything since.
     """
     changed = (one for one in operations if changes_code(one) and not one.is_cancelled)
     edited = [one for one in changed if one.action is not FileAction.DELETE]
@@ -152,6 +152,7 @@ def find_causes(
             is_fault = not is_late and (not _FOUND_IT.match(text) or _NAMES_FIX.search(text))
             is_over = bool(found_for) or newest_edit > number or explained > event.turn
             is_left = not is_over and all(events[one.event].turn == event.turn for one in found)
+            is_left = is_left and _is_about_fault(events, event.turn, failed)
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
@@ -166,6 +167,22 @@ def find_causes(
             explained = max(explained, event.turn)
         following = number if is_finding else following
     return tuple(reversed(found))
+
+
+def _is_about_fault(events: Sequence[Event], turn: int, failed: Sequence[Run]) -> bool:
+    """Whether the user speaks of something wrong, or asks why, in a turn, or a command or call failed in it."""
+    own = [event for event in events if event.turn == turn]
+    asked = any(event.kind is EventKind.USER and _OF_FAULT.search(event.text) for event in own)
+    return asked or any(event.is_error for event in own) or any(events[run.event].turn == turn for run in failed)
+
+
+_OF_FAULT = pattern(
+    r"\b(?:errors?|bugs?|fail\w*|wrong|broken?|breaks?|issues?|problems?|crash\w*|stuck|slow|flaky|missing|why|fix\w*"
+    r"|cause[ds]?|debug\w*|investigat\w*|diagnos\w*|review\w*|audit\w*|vulnerab\w*|leak\w*|not work\w*"
+    r"|are you sure|\w+n['’]?t)\b"
+    r"|[^\x00-\x7f]",
+    re.IGNORECASE,
+)
 
 
 class _Edits:

@@ -1670,3 +1670,11 @@ def test_a_test_that_an_edit_took_out_is_not_called_fixed() -> None:
     kept = call("Edit", "e", file_path="push_test.go", old_string=old, new_string=old + new), answer("ok", "e")
     ((), fixed) = shown(failed, kept, passed)
     assert "fixed by push_test.go" in fixed[0]
+
+
+def test_what_is_called_a_problem_where_nothing_failed_and_nobody_asked_about_one_is_not_open() -> None:
+    words = says("The real problem is this: `open_gate` restores the log only where no `gauge.log` is there.")
+    push = ran("git push -u origin tides", "branch 'tides' set up to track 'origin/tides'.")
+    for asked, is_open in (("push it and tell how to go on", False), ("why does it not restore the log?", True)):
+        one = digest(conversation(user(asked), *push, words), 3_000)
+        assert any("real problem" in text for text in texts(one, Section.PLAN)) is is_open
