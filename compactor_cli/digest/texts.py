@@ -53,7 +53,8 @@ def opening(text: str, chars: int) -> str:
     line = one_line(text)
     if len(line) <= chars:
         return line
-    ends = [end for found in _SENTENCE_END.finditer(line, 0, chars + 1) if _may_cut(line, end := found.end())]
+    found = (one for one in _SENTENCE_END.finditer(line, 0, chars + 1) if not _is_abbreviated(line, one.start()))
+    ends = [one.end() for one in found if _may_cut(line, one.end())]
     ends = [end for end in ends if not _LIST_NUMBER.search(line, 0, end)]
     if ends and ends[-1] >= chars // 2:
         return line[: ends[-1]].rstrip()
@@ -189,7 +190,7 @@ def _split(line: str) -> list[str]:
     pieces: list[str] = []
     at = 0
     for end in _SENTENCE_END.finditer(line):
-        if is_in_code(line, end.start()):
+        if is_in_code(line, end.start()) or _is_abbreviated(line, end.start()):
             continue
         if end[0].endswith((")", "]", "...", ELLIPSIS)) and line[end.end() + 1 : end.end() + 2].islower():
             continue  # no end of a sentence: "(`0/`, `1/`, ...) which matches"
@@ -198,6 +199,14 @@ def _split(line: str) -> list[str]:
             at = end.end()
     rest = line[at:].strip()
     return [*pieces, rest] if rest else pieces
+
+
+def _is_abbreviated(line: str, at: int) -> bool:
+    """Whether the full stop at a position belongs to the word before it: `north vs. south`, `one (e.g. CAS-02)`."""
+    return _ABBREVIATION.search(line, max(0, at - _MAX_ABBREVIATION_CHARS), at) is not None
+
+
+_ABBREVIATION, _MAX_ABBREVIATION_CHARS = re.compile(r"\b(?:vs|e\.g|i\.e|cf|approx|incl|resp)\Z"), 8
 
 
 def is_in_code(line: str, at: int) -> bool:

@@ -475,3 +475,9 @@ def test_a_line_that_introduces_the_line_below_it_stands_with_it() -> None:
         ("`examples/tide.json`", "Still untracked, untouched:"),
         ("The checks are green.", ""),
     ]
+
+
+def test_a_full_stop_of_an_abbreviation_ends_no_sentence() -> None:
+    line = "North vs. south is read (e.g. by `tide`) at night. The lock is not."
+    assert texts.sentences(line) == ("North vs. south is read (e.g. by `tide`) at night.", "The lock is not.")
+    assert texts.opening(line, 55) == "North vs. south is read (e.g. by `tide`) at night."
