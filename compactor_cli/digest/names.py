@@ -164,9 +164,13 @@ _NAME_TOKENS = 3
 # A name that is less likely to be used again is left out.
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
-# A side of a diff, a piece of a pattern that replaces, its flags, a place that a search found, a point of a drawing:
-# `a/clock.py`, `s/old`, `new/g`, `/gi`, `clock.py-12`, `815C930`.
-_PIECE = re.compile(r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$")
+# A side of a diff, a piece of a pattern that replaces, its flags, a place that a search found, a point of a drawing,
+# two files joined, an amount of something: `a/clock.py`, `s/old`, `new/g`, `/gi`, `clock.py-12`, `815C930`,
+# `README/tides.md`, `0.40/PR`, `/1e3`.
+_PIECE = re.compile(
+    r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$"
+    r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$"
+)
 
 
 def name_items(
@@ -260,7 +264,7 @@ def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
 
 # What stands on both sides of a path: quotation marks, or a slash of a longer path on one of them.
 _AS_ONE = (*((mark, mark) for mark in "\"'`"), ("/", ""), ("", "/"))
-_WORDS = re.compile(r"[^\W\d_]+(?:/[^\W\d_]+)+")
+_WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*(?:/[^\W\d_]+(?:-[^\W\d_]+)*)+")
 
 
 def _options(call: Event) -> Iterator[str]:

@@ -173,3 +173,9 @@ def test_what_a_file_was_searched_for_is_not_listed_under_it() -> None:
         ),
     )
     assert _files_of(found, ["TIDE_LEVEL", "TIDE_ZONE"]) == {"TIDE_ZONE": "gauge.env"}
+
+
+def test_files_and_words_that_a_slash_joins_and_prices_are_no_names() -> None:
+    said = says("By the README/TIDES.md audit, guessing/re-reading costs 0.40/PR; `lock_gate` and tideGauge are kept.")
+    index = _index(call("Grep", "g", pattern="dial"), answer("src/clock_case.py", "g"), said)
+    assert not any(piece in index for piece in ("README/TIDES.md", "guessing/re-reading", "0.40/PR"))
