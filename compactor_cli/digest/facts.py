@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
@@ -99,6 +98,8 @@ def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[t
         if not (LOG_LINE.match(run.line) and run.event < committed_at and run.event not in committed)
         if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
         if run.acts_outside or is_check(run.command) or not _is_past(run, shown_last)
+        # A check that ran again within a longer command may have other results by now.
+        if not (run.event in analysis.work.older and _is_in_a_later_one(run, analysis.runs))
         if run.acts_outside or not analysis.edited.names_deleted(run.command, run.event)
         if not _is_shown_elsewhere(run, stated, analysis.work.branch)
         if not (fails_later(run, analysis.errors, len(analysis.events)) or _is_overcome(run, analysis.runs))
@@ -237,6 +238,12 @@ def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
 _MOVES_WORK_TREE = frozenset(f"git {command}" for command in ("switch", "checkout", "pull", "merge", "rebase", "reset"))
 
 
+def _is_in_a_later_one(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether a check is part of a command that was run after it."""
+    later = (one for one in runs if one.event > run.event and one.key != run.key)
+    return is_check(run.command) and any(contains(one.key, run.key) for one in later)
+
+
 def _is_installed_since(run: Run, runs: Sequence[Run]) -> bool:
     """Whether a run missed a module or a command that a later run installed."""
     missing = _MISSES.search(run.line)
@@ -293,7 +300,7 @@ _IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/
 
 
 def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
-    """The newest run of each command that acts, with how many of its runs ended alike.
+    """The newest run of each command that acts; of requests to a server, with how many of them ended alike.
 
     Checks come first, scripts of one use last, newer runs before older ones. Numbers that differ among requests to a
     server become an ellipsis. A check is left out where a newer check that covers it had the same outcome, or any
@@ -324,20 +331,17 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         wider = (one for one in newer if one.outcome is newest.outcome or (is_unknown and one.event > newest.event))
         if not (is_check(newest.command) and any(_covers(other, newest) for other in wider)):
             kept.append(group)
-    return [(_as_one(group), sum(map(partial(_ended_alike, group[-1]), group))) for group in kept]
+    return [(_as_one(group), _ended_alike(group)) for group in kept]
 
 
 def _covers(other: Run, run: Run) -> bool:
     return contains(other.key, run.key) and not are_in_siblings(other.command, run.command)
 
 
-def _ended_alike(run: Run, other: Run) -> bool:
-    """Whether two runs of one kind ended the same way and printed the same, numbers aside."""
-    printed, others = (_NUMBER.sub("#", one.output[:_MAX_COMPARED_CHARS]) for one in (run, other))
-    return run.outcome is other.outcome and (printed == others or run.asks_a_server)
-
-
-_MAX_COMPARED_CHARS = 2_000
+def _ended_alike(group: Sequence[Run]) -> int:
+    """How many requests to a server ended as the newest did; 1 for any other command, which may run in chains too."""
+    newest = group[-1]
+    return sum(run.outcome is newest.outcome for run in group) if newest.asks_a_server else 1
 
 
 def _kind(run: Run) -> str:

@@ -28,10 +28,10 @@ def test_a_commit_is_stated_with_its_branch_and_hash() -> None:
     ]
 
 
-def test_only_runs_that_ended_as_the_last_one_did_are_counted() -> None:
+def test_a_check_is_stated_by_its_last_run() -> None:
     red, green = ran("pytest -q", "1 failed in 1s", is_error=True), ran("pytest -q", "5 passed in 1s")
     assert facts(red, green) == ["`pytest -q` → ok: 5 passed in 1s"]
-    assert facts(green, red, green) == ["`pytest -q` → ok ×2: 5 passed in 1s"]
+    assert facts(green, red, green) == ["`pytest -q` → ok: 5 passed in 1s"]
 
 
 def test_a_pull_request_is_stated_with_its_address() -> None:
@@ -425,6 +425,13 @@ def test_what_was_missing_and_is_installed_since_is_no_fact() -> None:
     missing = ran("python gauges.py; python -V", "ModuleNotFoundError: No module named 'tidelib'\nPython 3.12.1")
     assert any("No module named 'tidelib'" in fact for fact in facts(missing))
     assert not any("No module" in fact for fact in facts(missing, ran("pip install tidelib", "")))
+
+
+def test_a_check_that_ran_again_within_a_longer_command_is_not_stated_with_its_older_result() -> None:
+    edit = call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e")
+    first, again = ran("ruff check .", "All checks passed!"), ran("git status -s; ruff check . ; ls", " M src/a.py")
+    assert any("before the newest edits" in fact for fact in facts(first, *edit))
+    assert not any("before the newest edits" in fact for fact in facts(first, *edit, *again))
 
 
 def test_a_quiet_commit_is_stated_by_the_first_line_of_the_log_after_it_and_older_logs_are_not() -> None:
