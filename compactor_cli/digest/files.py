@@ -472,6 +472,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     elif operation.action is FileAction.EDIT:
         state.is_edited_by_subagent |= operation.is_reported
         state.edits += (not (operation.only_undoes or operation.is_reported)) - operation.undoes
+    elif operation.action is FileAction.FORMAT and not (state.is_created or state.least_edits):
+        state.edits = 1
     is_anew = operation.action is FileAction.CREATE
     gone = [*added_names([pair[::-1] for pair in operation.replaced], operation.path, with_locals=True)]
     for name in gone:

@@ -222,7 +222,7 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
             yield FileAction.CREATE, operands[1], operands[0]
     elif name in _FORMATTERS and not _REWRITES.isdisjoint(words):
         yield from (
-            (FileAction.EDIT, path, "") for path in operands if _looks_like_file(path) and _NAMED_FILE.search(path)
+            (FileAction.FORMAT, path, "") for path in operands if _looks_like_file(path) and _NAMED_FILE.search(path)
         )
     elif name in _READERS:
         in_place = name in _SCRIPT_FIRST and any(re.match(r"-\w{0,2}i", word) for word in words)

@@ -33,6 +33,7 @@ class FileAction(StrEnum):
     DELETE = "delete"
     MOVE = "move"
     REVERT = "revert"  # back to what is committed
+    FORMAT = "format"  # given to a formatter, which may have changed nothing
 
 
 # The names of tools by kind, as `short_name` gives them.

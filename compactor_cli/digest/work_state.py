@@ -56,8 +56,8 @@ class WorkState:
 
 def _outside(states: Sequence[FileState]) -> Callable[[str], bool]:
     """A test whether a path is outside the work tree: in a home folder, in a folder for temporary files, or absolute
-    where paths of changed files are relative."""
-    has_relative = any(state.is_changed and not is_whole(state.path) for state in states)
+    where paths of other files are relative."""
+    has_relative = any(not is_whole(state.path) for state in states)
     return lambda path: path.startswith("~/") or (has_relative and is_absolute(path)) or is_throwaway(path)
 
 

@@ -126,6 +126,12 @@ def test_a_formatter_that_is_told_to_write_edits_the_files_that_it_names() -> No
     assert states(ran("ruff format a.py && gofmt -l b.go && prettier --check c.ts", "")) == {"a.py": "edited"}
 
 
+def test_a_formatter_is_counted_as_an_edit_only_where_there_is_no_other() -> None:
+    edit = call("Edit", "e", file_path="src/clock.go", old_string="a", new_string="b"), answer("ok", "e")
+    formats = ran("gofmt -w src/clock.go src/tide.go", "")
+    assert states(*edit, *formats, *formats) == {"src/tide.go": "edited", "src/clock.go": "edited"}
+
+
 def test_a_deleted_file_that_is_written_again_is_there() -> None:
     written = (call("Write", "w", file_path="a.py", content="x"), answer("ok", "w"))
     assert states(ran("rm a.py", ""), written) == {"a.py": "created"}

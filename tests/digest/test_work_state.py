@@ -441,6 +441,13 @@ def test_a_file_on_another_place_of_a_drive_is_outside_the_work_tree() -> None:
     assert is_open(STORE, COMMIT, notes) == []
 
 
+def test_where_no_file_of_the_work_tree_was_changed_one_outside_of_it_is_not_to_be_committed() -> None:
+    read = call("Read", "r", file_path="src/store.py"), answer("a = 1", "r")
+    notes = call("Write", "n", file_path="/home/ada/.notes/tides.md", content="a"), answer("ok", "n")
+    status = ran("git status --short", "")
+    assert is_open(read, status, notes) == []
+
+
 def test_a_heading_in_what_git_shows_is_no_branch() -> None:
     shown = ran("git diff main...HEAD", "## Interface\n* one\n+text")
     marked = ran("git status -sb", "## utc-times...origin/utc-times [ahead 1]\n M store.py")
