@@ -433,6 +433,10 @@ def _may_have_fixed(run: Run, between: Sequence[FileOperation], passed: Run | No
         kept = (one for one in between if one.event > put_back.get(one.path, -1))
         between = [one for one in kept if not one.is_in_passing] or between
         between = [one for one in between if _is_about(run, one)]
+        # The test of something else may have been written for the fix of this one: it fixes nothing.
+        of_others = {one.path for one in between if TEST_FILE.search(one.path) and one.name not in run.output}
+        of_others = of_others if names_of_tests(run.line) else set()
+        between = [one for one in between if one.path not in of_others] or between
     else:
         between = [one for one in between if not _is_of_another_test(run, one)]
     # An edit of a file without conflicts may be for something else.

@@ -1678,3 +1678,14 @@ def test_what_is_called_a_problem_where_nothing_failed_and_nobody_asked_about_on
     for asked, is_open in (("push it and tell how to go on", False), ("why does it not restore the log?", True)):
         one = digest(conversation(user(asked), *push, words), 3_000)
         assert any("real problem" in text for text in texts(one, Section.PLAN)) is is_open
+
+
+def test_the_test_of_something_else_fixes_no_test() -> None:
+    failed = ran("go test ./...", "--- FAIL: TestStreams (0.00s)\n    push_test.go:264: too late\nFAIL", is_error=True)
+    edits = [
+        (call("Edit", name, file_path=name, old_string="a", new_string="b"), answer("ok", name))
+        for name in ("syncer/push.go", "clock/clock_test.go")
+    ]
+    ((), fixed) = shown(failed, *edits, ran("go test ./...", "ok  \ttides/push\t0.01s"))
+    assert "fixed by syncer/push.go" in fixed[0]
+    assert "clock_test.go" not in fixed[0]
