@@ -68,8 +68,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         outside.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
     # The newest check tells more than an older change outside.
     ranked_items = (*outside[:_FIRST_CHANGES], *rest[:1], *outside[_FIRST_CHANGES:], *calls, *rest[1:])
-    offers = {item.text: item for item in (*carried, *reversed(ranked_items)) if item.text}
-    return chosen(reversed(offers.values()), budget_tokens, token_cache)
+    offers: dict[str, Item] = {}
+    for item in (*ranked_items, *reversed(carried)):
+        if item.text:
+            offers.setdefault(item.text, item)  # of two that read alike, the one that tells most
+    return chosen(offers.values(), budget_tokens, token_cache)
 
 
 def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[tuple[Run, int]]:

@@ -347,10 +347,14 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     if _PACKAGE.match(line) and sum(bool(_PACKAGE.match(one)) and not _RAN_NOTHING.search(one) for one in lines) > 1:
         return short(next((one for one in reports if not _PACKAGE.match(one)), ""))
     line = commit or line or _brief(text)
+    if line.startswith("Successfully installed ") and (clash := next(filter(_CLASHES.search, lines), "")):
+        return short(f"{clash.strip()} · {line}", MOST_LINE_CHARS)
     return short(line, _MOST_LISTED_CHARS if line.startswith("Successfully installed ") else MOST_LINE_CHARS)
 
 
 _MOST_LISTED_CHARS = 80
+# What an installer says of a package that no longer fits: `tides 2 requires gauge<1, but you have gauge 3`.
+_CLASHES = pattern(r"\brequires\b.*\bbut you have\b")
 _SHOWS_SIZES = pattern(rf"\b{GIT}(?:show|diff|log)\b")
 _DIFF_SIZE = pattern(r"\d+ files? changed, ")
 # A package whose tests passed, as Go says it (`ok  tides/gauge 0.01s`): one of many says little.

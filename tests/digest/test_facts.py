@@ -427,6 +427,19 @@ def test_what_was_missing_and_is_installed_since_is_no_fact() -> None:
     assert not any("No module" in fact for fact in facts(missing, ran("pip install tidelib", "")))
 
 
+def test_what_an_installer_says_of_packages_that_no_longer_fit_is_stated_with_what_it_installed() -> None:
+    clash = "tidelib 2.1 requires gauge<1, but you have gauge 3.0 which is incompatible."
+    (fact,) = facts(ran("pip install gauge", f"Collecting gauge\n{clash}\nSuccessfully installed gauge-3.0"))
+    assert clash in fact
+
+
+def test_of_two_runs_that_read_alike_the_place_of_the_newer_one_counts() -> None:
+    rebase = ran("git rebase tides", "Successfully rebased and updated refs/heads/gauge.")
+    other = [ran(f"git push origin tides-{n}", f" * [new branch] tides-{n} -> tides-{n}") for n in range(6)]
+    again = ran("git fetch && git rebase tides", "Successfully rebased and updated refs/heads/gauge.")
+    assert any("Successfully rebased" in fact for fact in facts(rebase, *other, *again)[:3])
+
+
 def test_a_check_that_ran_again_within_a_longer_command_is_not_stated_with_its_older_result() -> None:
     edit = call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e")
     first, again = ran("ruff check .", "All checks passed!"), ran("git status -s; ruff check . ; ls", " M src/a.py")
