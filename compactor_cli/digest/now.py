@@ -12,6 +12,7 @@ from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.causes import concluded
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import acting_line
+from compactor_cli.digest.corrections import TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
@@ -38,6 +39,7 @@ from compactor_cli.digest.texts import ELLIPSIS, one_line, opening, sentences, t
 from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, argument, is_lookup, is_own, parameters, short_name
 from compactor_cli.digest.wants import condensed, newest_request, outcome_of, stop_before
 from compactor_cli.group.todos import State
+from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
 _SPEAKERS = (EventKind.USER, EventKind.ASSISTANT)
@@ -411,7 +413,16 @@ def _block(piece: Statement) -> tuple[bool, str]:
 def _chosen_pieces(
     analysis: Analysis, token_cache: TokenCache, pieces: Sequence[Statement], shown: str, tokens: int
 ) -> list[Statement]:
-    return Choice(pieces, [shown], analysis.worth, token_cache.text).choose(tokens)
+    # What is left open, and a brief status at the beginning (`Pushed.`), say most of where the work stands.
+    first = [at for at, one in enumerate(pieces) if _TELLS_STATE.search(one.text) or (not at and len(one.text) <= 40)]
+    return Choice(pieces, [shown], analysis.worth, token_cache.text, first=[(first, 1.0)]).choose(tokens)
+
+
+_TELLS_STATE = pattern(
+    rf"{TELLS_WHAT_IS_OPEN.pattern}|\b(?:still (?:open|yours|to (?:do|be))|deferred|post-merge|your call|unverified"
+    r"|not (?:run|tested|pushed|committed|merged)|nobody has)\b|\[ \]",
+    re.IGNORECASE,
+)
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
@@ -530,6 +541,10 @@ def _end_of(text: str, chars: int) -> str:
     return " ".join(taken) or tail(one_line(text), chars)
 
 
+# The agent's own step, not one that the user may take: `Now let me check the gauge.`
+_OWN_STEP = pattern(r"\b(?:let me|let['’]s|I['’](?:ll|m)|I (?:will|need|am)|we['’]ll|now|next)\b", re.IGNORECASE)
+
+
 def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
     """The sentences of a message to show as a step, without courtesies.
 
@@ -541,7 +556,7 @@ def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
     if is_quoted:
         # Neither an announcement before the last statement nor how a check went is a step since.
         after = pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []
-        return [one for one in after if not is_passing(one)]
+        return [one for one in after if _OWN_STEP.search(one) and not is_passing(one)]
     return pieces if announces else stated
 
 

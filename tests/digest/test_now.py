@@ -226,6 +226,24 @@ def test_where_work_stopped_is_stated_by_what_was_announced_last() -> None:
     assert told[1:] == ['since then: Edit store.py · "Now let me update the clock." · Read clock.py']
 
 
+def test_what_the_user_may_do_next_is_no_step_of_the_agent_since_its_message() -> None:
+    words = (
+        "The request to merge is open: https://tide.example/a/b/pull/184. It starts the check of the gauges by itself."
+    )
+    found = says(f"{words} Check its page in a minute to see the review of the gauges.")
+    shown = texts(digest(conversation(user(ASKED), found), 900), Section.TASK)
+    assert not any(text.startswith("since then") for text in shown)
+
+
+def test_what_is_left_open_and_a_status_at_the_beginning_come_first_of_a_long_message() -> None:
+    filler = [f"The reading of gauge_{n} has its hour from the lock of harbour_{n}." for n in range(40)]
+    found = says("\n\n".join(("Pushed.", *filler[:20], "The north lock is still to be read.", *filler[20:])))
+    edit = call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s")
+    shown = "\n".join(texts(digest(conversation(user(ASKED), *edit, found), 1_500), Section.TASK))
+    assert "Where it stands: Pushed." in shown
+    assert "still to be read" in shown
+
+
 def test_what_was_announced_last_is_told_behind_what_was_found() -> None:
     edit = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
     for found in ("Clean lint.", "The hour is dropped by the key of the readings, which is their local time."):
