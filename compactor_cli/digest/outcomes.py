@@ -25,6 +25,7 @@ from compactor_cli.digest.shell import GIT, is_whole
 from compactor_cli.digest.statements import QUESTION_MARKS, records_of
 from compactor_cli.digest.texts import COLONS, ELLIPSIS, FULL_STOPS, opening, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
+from compactor_cli.formats.client_signs import PLAN_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -406,7 +407,7 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
         is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
         is_gone |= one.undone_by >= 0
         is_in_passing = one.is_try if is_elsewhere else one.is_in_passing
-        if not (is_in_passing or is_gone):
+        if not (is_in_passing or is_gone or PLAN_FILE.search(one.path)):
             found[owner(one.event)].changes.append(one)
     for work in found.values():
         if is_elsewhere and (asks(work.asked) or _WANTS_TO_KNOW.search(work.asked)) and work.closing >= 0:

@@ -146,7 +146,7 @@ _HEADS_OPTIONS = pattern(
 # `Please send the tide table.`, `Once you have it, …`, `To go on I'll need the key.`
 _ASKS_THE_USER = pattern(
     r"^(?:(?:also|and|so|in the meantime)[, ]+)?(?:please|could you|can you|would you|if so|once (?:you|I have)"
-    r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b",
+    r"|let me know)\b|.{0,120}\b(?:I|we)(?:['’]ll| will)? (?:first |also )?need\b|.{0,60}\byou still need to\b",
     re.IGNORECASE,
 )
 

@@ -98,6 +98,8 @@ ASKS_FOR_SUMMARY = "Your task is to create a detailed summary of the "
 ASKS_FOR_TEXT = pattern(r"\s*CRITICAL: Respond with TEXT ONLY\b[^\n\"]*")
 # The opening of Claude Code's summaries.
 CONTINUED = "This session is being continued from a previous conversation"
+# A file in which a client keeps the plan that it shows.
+PLAN_FILE = pattern(r"(?:^|/)\.(?:claude|gemini|qwen|kimi)/plans?/")
 # Files in which a project tells agents how to work.
 PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"

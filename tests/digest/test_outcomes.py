@@ -479,6 +479,12 @@ def test_a_yes_to_what_an_answer_offers_is_none_to_the_request_before_the_questi
     assert (found[1].text, found[3].text) == ("edited store.py", '4f1c2aa "Store UTC"')
 
 
+def test_the_plan_that_a_client_keeps_in_a_file_is_no_outcome() -> None:
+    plan = call("Write", "p", file_path="/home/ada/.claude/plans/tides.md", content="# Plan"), answer("ok", "p")
+    assert "tides.md" not in wanted(plan)
+    assert wanted(plan, STORE) == " → edited store.py"
+
+
 def test_what_was_installed_for_a_request_is_its_outcome_where_nothing_else_was_done() -> None:
     assert wanted(ran("cd src && python3 -m pip install -q tidelib", "")) == " → `python3 -m pip install -q tidelib`"
     assert "pip" not in wanted(ran("echo 'now pip install tidelib'", "now pip install tidelib"))
