@@ -30,6 +30,7 @@ from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.runs import failed_with_code
 from compactor_cli.digest.shell import script_in, shell_operations
 from compactor_cli.digest.tools import (
+    PAGE_TOOLS,
     PATH_KEYS,
     REPORTING_TOOLS,
     FileAction,
@@ -300,7 +301,7 @@ def is_subagent(call: Event) -> bool:
 
 
 # Tools that return a subagent's report.
-_SUBAGENTS = REPORTING_TOOLS - {"webfetch", "fetch", "taskoutput"}
+_SUBAGENTS = REPORTING_TOOLS - PAGE_TOOLS - {"taskoutput"}
 _REVIEWS, _ABOUT_CHARS = re.compile(r"review|audit", re.IGNORECASE), 200
 # How a tool reports that it wrote over an existing file: `The file gauge.py has been updated`.
 _WROTE_OVER = re.compile(r"\b(?:has been|was|successfully) (?:updated|overwritten)\b|\boverwrote\b", re.IGNORECASE)

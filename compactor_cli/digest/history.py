@@ -14,7 +14,7 @@ from compactor_cli.digest.choice import origin
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.messages import UserMessage, without_preface, without_quotes
+from compactor_cli.digest.messages import ASKS_FOR, UserMessage, without_preface, without_quotes
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.replies import asks, is_assent
 from compactor_cli.digest.runs import CommandOutcome
@@ -107,10 +107,12 @@ def history_items(
     ``with_names``: whether other turns with statements open with what was asked; small summaries quote that elsewhere.
     """
     items: list[Item] = []
+    owners = _added_to(analysis)
     by_turn: dict[int, list[Statement]] = {}
     for statement in taken:
         if statement.event >= 0 and not _is_of_summary(statement, analysis):
-            by_turn.setdefault(analysis.events[statement.event].turn, []).append(statement)
+            turn_number = analysis.events[statement.event].turn
+            by_turn.setdefault(owners.get(turn_number, turn_number), []).append(statement)
     messages = {message.turn: message for message in analysis.messages if not message.stopped}
     for turn in analysis.turns:
         statements = by_turn.get(turn.number, [])
@@ -123,6 +125,19 @@ def history_items(
         grouped = _exchange if analysis.is_dialogue else _grouped
         items.extend(grouped(statements, 1 if line else 0, analysis))
     return tuple(items)
+
+
+def _added_to(analysis: Analysis) -> dict[int, int]:
+    """By the number of a turn that begins with a remark during the work (`The page is …/7`), that of the turn before.
+
+    What is said after such a remark answers the request that was under way.
+    """
+    found: dict[int, int] = {}
+    for before, turn in pairwise(analysis.turns):
+        first = analysis.events[turn.first]
+        if first.interjects and not (asks(first.text) or ASKS_FOR.search(first.text)):
+            found[turn.number] = found.get(before.number, before.number)
+    return found
 
 
 def _without_answer(line: Item, statements: Iterable[Statement], words: FixedWords) -> Item:

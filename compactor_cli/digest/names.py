@@ -22,6 +22,7 @@ from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import (
     COMMAND_KEYS,
+    PAGE_TOOLS,
     PATH_KEYS,
     FileAction,
     ToolKind,
@@ -29,6 +30,7 @@ from compactor_cli.digest.tools import (
     command_of,
     is_lookup,
     parameters,
+    short_name,
 )
 from compactor_cli.formats.client_signs import CLIENT_WORDS
 from compactor_cli.model.summary import Item
@@ -110,6 +112,10 @@ def _tool_label(call: Event) -> str:
     asked = "" if text or not is_lookup(call.name) else asked_for(call)
     if asked and "/" not in asked:  # a path or an address would be cut to its end
         return f"{call.name}({asked})"
+    if "://" in text and len(text) > _MOST_CHARS:
+        # The end of an address tells more than its beginning.
+        end = text[-_MOST_CHARS:]
+        return f"{call.name} {ELLIPSIS}{end[max(0, end.find('/')) :]}"
     cut = head(text, _MOST_CHARS)
     text = f"{cut} {ELLIPSIS}" if len(cut) < len(text) else text.rstrip(": ")
     return (f"`{text}`" if text else call.name) if is_command else f"{call.name} {text}".strip()
@@ -225,10 +231,12 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
 
 
 def _not_done(analysis: Analysis) -> frozenset[str]:
-    """The lines whose newest event is a call that the user turned down, a search, or a client's own text."""
+    """The lines whose newest event is a call that the user turned down, a search, a question to a page or a client's
+    own text."""
     events, refused = analysis.events, {event.call for event in analysis.events if event.is_refusal}
     calls = {at for at, event in enumerate(events) if event.kind is EventKind.CALL}
     left_out = {at for at in calls if at in refused or (events[at].tool is ToolKind.READ and is_search(events[at]))}
+    left_out |= {at for at in calls if short_name(events[at].name) in PAGE_TOOLS}
     left_out |= {at for at, event in enumerate(events) if event.of_client}
     lines = analysis.table.lines
     return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in left_out)

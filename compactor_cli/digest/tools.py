@@ -113,7 +113,8 @@ def skill_read(tool: ToolKind, arguments: Mapping[str, Any] | str) -> str:
 
 
 # Tools that answer with a text that another model wrote: a subagent's report, the gist of a page.
-REPORTING_TOOLS = frozenset("task agent newtask taskoutput agentoutputtool webfetch fetch runsubagent".split())
+PAGE_TOOLS = frozenset(("webfetch", "fetch"))
+REPORTING_TOOLS = PAGE_TOOLS | frozenset("task agent newtask taskoutput agentoutputtool runsubagent".split())
 
 
 def is_lookup(name: str) -> bool:

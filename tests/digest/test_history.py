@@ -975,3 +975,20 @@ def test_a_sentence_that_points_back_is_read_with_the_one_before_it() -> None:
     room = count(first.text) + count(back.text) + 2 + ITEM_TOKENS
     assert Choice([first, back], (), found.worth, count).choose(room) == [first, back]
     assert back not in Choice([first, back], (), found.worth, count).choose(room - 2)
+
+
+def test_what_is_said_after_a_remark_during_the_work_stands_under_the_request_that_was_under_way() -> None:
+    remark = replace(user("The page of it is https://tide.example/a/b/pull/7"), interjects=True)
+    words = says("The north gauge drifts by two seconds a day, since its clock has no battery. " * 3)
+    asked = user("look into the drift of the north gauge"), says("Let me look."), *ran("ls", "a"), remark, words
+    later = user("and how is the store of the readings sorted?"), says("It is sorted by the hour of the reading. " * 6)
+    one = digest(conversation(*asked, *later, user("now mend the sluice of the lock")), 3_000)
+    history = texts(one, Section.HISTORY)
+    at = next(n for n, text in enumerate(history) if "no battery" in text)
+    assert "look into the drift" in history[at - 1]
+
+
+def test_a_long_address_is_named_by_its_end() -> None:
+    address = f"https://raw.tide.example/{'harbour/' * 12}gauge/tide_clock.py"
+    found = read(user("read it"), call("WebFetch", "w", url=address, prompt="what?"), answer("It drifts.", "w"))
+    assert found.labels[2].text.endswith("harbour/gauge/tide_clock.py")
