@@ -39,7 +39,7 @@ from compactor_cli.digest.statements import (
 )
 from compactor_cli.digest.texts import COLONS, ELLIPSIS, opening, plain_line, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, tool_kind
-from compactor_cli.formats.client_signs import PROJECT_FILE
+from compactor_cli.formats.client_signs import ATTACHMENTS, PROJECT_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
@@ -359,6 +359,8 @@ def _quotes(
 ) -> Iterator[Item]:
     """An item for each message that there is room for, in order, the longest cut to the same size."""
     spoken = [m for m in messages if (not m.is_short or lasting(m.text)) and not _only_asks(m, analysis)]
+    # A plan that was turned down without a word is stated as refused where it is settled.
+    spoken = [m for m in spoken if m.text or m.stopped not in ATTACHMENTS.plan_tools]
     # What a terminal showed asks for nothing, unless words follow it.
     spoken = [m for m in spoken if not (PROMPT.match(m.text) and is_pasted(m.text))]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
