@@ -223,7 +223,7 @@ def _quietly_made(
 
 _QUIET = pattern(r"-(?!-)\w*q\w*|--quiet")
 # All that a wrapper which shortens outputs prints of a commit that was made.
-_SAYS_OK = pattern(r"^ok\b\W*\Z", re.MULTILINE)
+_SAYS_OK = pattern(r"^ok\b(?: [0-9a-f]{7,40})?\W*\Z", re.MULTILINE)
 _UNLOGGED = pattern(r"(?P<hash>)(?P<subject>.*)")
 
 

@@ -229,6 +229,9 @@ def test_a_commit_of_which_a_tool_that_shortens_outputs_says_only_that_it_went_w
     add, commit = ran("rtk git add store.py", "ok ✓ 1 file changed"), ran('rtk git commit -m "Store UTC"', "ok ✓")
     assert states_of(STORE, add, commit, CLOCK)[-1] == 'store.py — edited, in commit "Store UTC"'
     assert is_open(STORE, add, commit, CLOCK) == ["Not committed: clock.py"]
+    hashed = ran('git commit -m "Store UTC"', "ok 2 files changed, 8 insertions(+)\nok 189b49d")
+    shown = ran("git log --oneline -2", "189b49d Store UTC\n40e2979 Read the tide")
+    assert states_of(STORE, add, hashed, shown) == ["store.py — edited, in commit 189b49d"]
     failed = ran('rtk git commit -m "Store UTC"', "FAILED: git commit\n$ make check", is_error=True)
     assert not any("in commit" in state for state in states_of(STORE, add, failed))
 
