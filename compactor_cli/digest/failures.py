@@ -202,9 +202,11 @@ def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:
 def _failed_handover(run: Run, later: Sequence[Run], read: Reader) -> dict[tuple[str, str], ErrorRecord]:
     """The record of a failed handover whose error a later run shows again, by its key and line; empty for any other
     run, and for a handover that was tried again and never succeeded."""
+    if not is_outward(run.command):
+        return {}
     again = [other for other in later if runs_again(other, run)]
     done = [other for other in again if other.outcome is CommandOutcome.OK]
-    if not is_outward(run.command) or (again and not done):
+    if again and not done:
         return {}
     return {(run.key, run.line): _judged(run, later if done else (), done, (), read)}
 
@@ -456,14 +458,12 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
 
     Its line holds the file and kind of each place; its key ends with `(in part)`, unlike that of any run. Else empty.
     """
+    if not (places := places_in(run.output)):
+        return {}
     again = [one for one in later if one.outcome is CommandOutcome.FAILED and contains(one.key, run.key)]
     named = {found[1] for one in again for found in PLACED_FILE.finditer(one.output)}
     again = [one for one in again if shows_whole(one)]
-    gone = [
-        line
-        for line in (places_in(run.output) if again else ())
-        if (found := PLACED_FILE.search(line)) and found[1] not in named
-    ]
+    gone = [line for line in places if again and (found := PLACED_FILE.search(line)) and found[1] not in named]
     between = [one.path for one in after(run, changes) if one.event < again[0].event] if gone else []
     fixes = tuple(dict.fromkeys(path for path in between if any(is_about(path, line) for line in gone)))
     fixed = (line for line in gone if any(is_about(path, line) for path in fixes))
