@@ -128,14 +128,15 @@ def history_items(
 
 
 def _added_to(analysis: Analysis) -> dict[int, int]:
-    """By the number of a turn that begins with a remark during the work (`The page is …/7`), that of the turn before.
+    """By the number of a turn that begins with a remark during the work, or an answer to a tool, the turn before.
 
-    What is said after such a remark answers the request that was under way.
+    What is said after such words (`The page is …/7`) answers the request that was under way.
     """
     found: dict[int, int] = {}
     for before, turn in pairwise(analysis.turns):
         first = analysis.events[turn.first]
-        if first.interjects and not (asks(first.text) or ASKS_FOR.search(first.text)):
+        is_remark = first.interjects and not (asks(first.text) or ASKS_FOR.search(first.text))
+        if is_remark or (first.is_answer and before.asked):
             found[turn.number] = found.get(before.number, before.number)
     return found
 

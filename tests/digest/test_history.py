@@ -992,3 +992,13 @@ def test_a_long_address_is_named_by_its_end() -> None:
     address = f"https://raw.tide.example/{'harbour/' * 12}gauge/tide_clock.py"
     found = read(user("read it"), call("WebFetch", "w", url=address, prompt="what?"), answer("It drifts.", "w"))
     assert found.labels[2].text.endswith("harbour/gauge/tide_clock.py")
+
+
+def test_what_is_said_after_an_answer_to_a_tool_stands_under_what_the_user_asked() -> None:
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Which gauge is meant, north or south?"}])
+    words = says("The north gauge drifts by two seconds a day, since its clock has no battery. " * 3)
+    first = user("look into the drift of the gauges"), asked, answer("the one in the north", "1"), words
+    later = user("and how is the store of the readings sorted?"), says("It is sorted by the hour of the reading. " * 6)
+    history = texts(digest(conversation(*first, *later, user("mend the sluice")), 3_000), Section.HISTORY)
+    at = next(n for n, text in enumerate(history) if "no battery" in text)
+    assert "look into the drift" in history[at - 1]
