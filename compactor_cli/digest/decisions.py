@@ -7,6 +7,7 @@ a later message of the user overturns is no longer one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -341,7 +342,14 @@ def _choice(
     # `B first`, or steps one of which comes first, do not give up the others, and what is the case is no choice.
     gives_up_none = _FIRST.search(answer) or _IN_ORDER.search(asked) or _ASKS_FOR_FACT.search(asked)
     left = () if gives_up_none else (text for key, text in options.items() if key not in chosen)
-    rest = tuple(opening(text.split(": ")[0], _MAX_REST_CHARS) for text in left if not _LEAVES_OPEN.match(text))
+    names = Counter(text.split(": ")[0] for text in options.values())
+    # Of two options that begin alike, the name goes on: `Override: this session: …`.
+    called = (
+        ": ".join(text.split(": ")[: 1 + (names[text.split(": ")[0]] > 1)])
+        for text in left
+        if not _LEAVES_OPEN.match(text)
+    )
+    rest = tuple(opening(name, _MAX_REST_CHARS) for name in called)
     texts = (options[key].removeprefix(f"{answer}: ") for key in chosen)
     taken = " · ".join(opening(text, _MAX_OPTION_CHARS // len(chosen)) for text in texts if text != answer)
     leaves_open = _LEAVES_OPEN.match(answer) is not None

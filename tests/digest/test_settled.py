@@ -131,6 +131,13 @@ def test_of_steps_one_of_which_comes_first_none_is_given_up() -> None:
     assert (one.whole.partition(" → ")[2], one.given_up) == ('"let\'s do 1": Log. Write the hours.', ())
 
 
+def test_options_that_begin_alike_are_named_with_what_tells_them_apart() -> None:
+    kinds = [{"label": f"Override: {kind}", "description": "for T-001"} for kind in ("this session", "verbatim copy")]
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Which provenance shall it have?", "options": kinds}])
+    (one,) = decisions(events_of(asked, answer("Override: this session", "1")))
+    assert one.given_up == ("Override: verbatim copy",)
+
+
 def test_a_question_about_an_option_does_not_take_it() -> None:
     asked = says("- **A.** Local time\n- **B.** UTC for all\n\nWant me to make the edit for A now, or will you?")
     assert decided(asked, user("do option B might be helpful in the future?")) == []
