@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
 from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, sent_words
 from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
+from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -169,6 +170,9 @@ def _without_commit(analysis: Analysis) -> str:
     pending = (run for run in analysis.runs if run.event in analysis.work.without_result)
     is_committed = is_committed or any("git commit" in run.key for run in pending)
     may_be = is_committed or any(_COMMITTED.search(message.text) for message in analysis.messages)
+    # A program that works on the project may commit, as the assistant reports it.
+    spoken = (event.text for event in analysis.events if event.kind is EventKind.ASSISTANT)
+    may_be = may_be or any(map(_REPORTS_COMMIT.search, spoken))
     return f"{analysis.words.comma}{analysis.words.no_commit}" if is_changed and not may_be else ""
 
 
@@ -176,6 +180,11 @@ def _without_commit(analysis: Analysis) -> str:
 _COMMITTED = pattern(
     r"\b(?:I|we)\b[^.!?\n]{0,40}\bcommit|\bcommit(?:ted|s)\b|\b(?:my|the|this|that|last|new) commit\b|提交|コミット",
     re.IGNORECASE,
+)
+
+
+_REPORTS_COMMIT = pattern(
+    r"\b(?:commit|merged|pushed)\w*\b[^.!?\n]{0,60}\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b", re.IGNORECASE
 )
 
 

@@ -335,7 +335,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     is_known, acts_outside = outcome is CommandOutcome.OK, may_act_outside(command)
     patterns = (_REPORT,) if acts_outside else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
-    telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line))]
+    telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line) or _IS_TO_DO.match(line))]
     reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
     # The end of a `git diff --stat` is about uncommitted changes, or about another commit.
     counts_own = acts_outside and _SHOWS_SIZES.search(command) is None
@@ -353,6 +353,8 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 
 
 _MOST_LISTED_CHARS = 80
+# An entry of a list of steps, which a page may have: `- [x] the tests: 317 passed`.
+_IS_TO_DO = pattern(r"\s*[-*] \[[ xX]\] ")
 # What an installer says of a package that no longer fits: `tides 2 requires gauge<1, but you have gauge 3`.
 _CLASHES = pattern(r"\brequires\b.*\bbut you have\b")
 _SHOWS_SIZES = pattern(rf"\b{GIT}(?:show|diff|log)\b")

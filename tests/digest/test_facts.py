@@ -440,6 +440,22 @@ def test_of_two_runs_that_read_alike_the_place_of_the_newer_one_counts() -> None
     assert any("Successfully rebased" in fact for fact in facts(rebase, *other, *again)[:3])
 
 
+def test_where_the_assistant_reports_a_commit_of_a_program_none_is_said_to_be_missing() -> None:
+    edit = call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e")
+    status = ran("git branch --show-current", "main")
+    assert any("no commit" in fact for fact in facts(edit, status, says("It is done.")))
+    merged = says("`finish T-001` went through: merged as 423359d into main.")
+    assert not any("no commit" in fact for fact in facts(edit, status, merged))
+
+
+def test_an_entry_of_a_list_of_steps_is_no_result_of_a_check() -> None:
+    text = "\n".join(f"The gauge of harbour {n} has its clock from the lock." for n in range(20))
+    page = f"## Test plan\n- [x] `pytest` — 317 passed, 51 deselected\n- [ ] by hand\n{text}"
+    assert not any(
+        "317 passed" in fact for fact in facts(ran("gh pr view 14 --json body > body.md; cat body.md", page))
+    )
+
+
 def test_a_check_that_ran_again_within_a_longer_command_is_not_stated_with_its_older_result() -> None:
     edit = call("Edit", "e", file_path="src/a.py", old_string="x", new_string="y"), answer("ok", "e")
     first, again = ran("ruff check .", "All checks passed!"), ran("git status -s; ruff check . ; ls", " M src/a.py")
