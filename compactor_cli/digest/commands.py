@@ -132,7 +132,7 @@ def bare_command(command: str) -> str:
     """A command without scripts written first, runs of `cd` and the filters of its output."""
     command = _WRITING.sub("", command)
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
-    text = re.sub(r"^(?:\s*(?:cd|source|export|set)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
+    text = re.sub(r"^(?:\s*(?:cd|source|export|set|chmod|mkdir)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
     text = _SHORTENS.sub(r"\1", plain_git(_GREP_FILTER.sub(" ", text)))
     return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
 

@@ -244,3 +244,11 @@ def test_a_command_that_was_run_again_to_its_end_runs_no_more() -> None:
 def test_what_asks_a_program_for_what_it_knows_is_no_work_in_the_background() -> None:
     begun = ran("bd show tide-41", "Command running in background with ID: b77f00. Output is being written to: /tmp/x")
     assert plan(conversation(user("look at it"), *begun)) == []
+
+
+def test_a_commit_shows_that_the_mode_to_plan_only_was_left() -> None:
+    enter = call("EnterPlanMode", "p"), answer("Entered plan mode.", "p")
+    note = call("Write", "w", file_path="docs/plan.md", content="a"), answer("File created", "w")
+    assert any("plan mode" in text for text in plan(conversation(user("plan it"), *enter, *note)))
+    committed = ran("git add docs && git commit -m 'Plan'", "[main 4f1c2aa] Plan\n 1 file changed")
+    assert not any("plan mode" in text for text in plan(conversation(user("plan it"), *enter, *note, committed)))

@@ -1689,3 +1689,11 @@ def test_the_test_of_something_else_fixes_no_test() -> None:
     ((), fixed) = shown(failed, *edits, ran("go test ./...", "ok  \ttides/push\t0.01s"))
     assert "fixed by syncer/push.go" in fixed[0]
     assert "clock_test.go" not in fixed[0]
+
+
+def test_a_script_that_was_made_executable_before_its_first_run_is_the_same_when_run_again() -> None:
+    failed = ran("chmod +x smoke.sh && bash smoke.sh", "FAIL: no config.yml", is_error=True)
+    edit = call("Edit", "e", file_path="smoke.sh", old_string="a", new_string="b"), answer("ok", "e")
+    open_errors, fixed = shown(failed, edit, ran("bash smoke.sh", "PASS: 12"))
+    assert open_errors == []
+    assert "fixed by smoke.sh" in fixed[0]
