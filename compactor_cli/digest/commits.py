@@ -397,6 +397,44 @@ def _as_word(quoted: re.Match[str]) -> str:
     return re.sub(r"[\s|;&<>]", "_", quoted[0].strip("\"'"))
 
 
+def unpushed(
+    commits: Sequence[Commit], runs: Sequence[Run], before: Sequence[Commit], *, is_pushed: bool
+) -> tuple[Commit, ...]:
+    """The commits after the newest push, or after git reported their branch up to date with its upstream.
+
+    Empty where neither was seen: pushing may not be wanted. ``before``: commits from before that were not pushed;
+    ``is_pushed``: whether a push was seen then.
+    """
+    positions = list(pushes(runs))
+    shown = (run for run in runs if "git status" in run.key)
+    in_step = {found[1]: run.event for run in shown if (found := _IN_STEP.search(run.output))}
+    pushed = {branch: max((at, *positions[-1:])) for branch, at in in_step.items()}
+    default = positions[-1] if positions else _BEFORE if is_pushed else None
+    known = () if any(_REPLACES.search(run.key) for run in runs) else before
+    return tuple(
+        commit
+        for commit in (*known, *commits)
+        if (at := pushed.get(commit.branch, default)) is not None and commit.event > at
+    )
+
+
+def pushes(runs: Sequence[Run]) -> Iterator[int]:
+    """The positions of pushes that succeeded, by their outcome or, where that is unknown, by what git printed."""
+    pushing = (run for run in runs if PUSHES.search(run.key) and run.outcome is not CommandOutcome.FAILED)
+    return (run.event for run in pushing if run.outcome is CommandOutcome.OK or _SHOWN_PUSHED.search(run.output))
+
+
+# `   1a2b3c4..5d6e7f8  tides -> tides`, ` * [new branch]  tides -> tides`
+_SHOWN_PUSHED = pattern(r"^ +(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\* \[new branch\]) +\S+ -> \S+", re.MULTILINE)
+
+
+# Less than any position, and than the -1 of commits that are known from before.
+_BEFORE = -2
+# What rewrites earlier commits.
+_REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
+_IN_STEP = pattern(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
+
+
 def is_push_forbidden(events: Sequence[Event]) -> bool:
     """Whether the user, or a skill that the user called, forbids pushing."""
     rules = (one.text for one in events if one.kind is EventKind.USER or (one.of_client and one.call < 0))

@@ -22,7 +22,7 @@ from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
-from compactor_cli.digest.outcomes import announcement
+from compactor_cli.digest.open import announcement
 from compactor_cli.digest.replies import begins_with_assent, is_assent, last_proposal, last_question, parts_pointed_at
 from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.statements import (

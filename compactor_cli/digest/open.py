@@ -19,7 +19,7 @@ from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, co
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
 from compactor_cli.digest.files import is_subagent
-from compactor_cli.digest.language import FixedWords, terms
+from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.replies import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.runs import NEVER_RAN, Run
 from compactor_cli.digest.shell import GIT
@@ -416,3 +416,46 @@ def remembered_errors(analysis: Analysis) -> tuple[str, ...]:
         *(_error_item(error, analysis).text for error in analysis.errors),
     ]
     return tuple(dict.fromkeys((*analysis.memory.errors, *new)))
+
+
+def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
+    """The last step that the assistant announced to take after another one, where nothing shows that it was begun.
+
+    As its record, which comes after record ``asked``, and the sentence; else None. It was begun if later words or calls
+    name at least half of its words, or if it is a look at something and enough calls followed.
+    """
+    later, calls = set[str](), 0
+    for event in reversed(events):
+        if event.record <= asked:
+            break
+        calls += event.kind is EventKind.CALL
+        if event.kind is EventKind.ASSISTANT:
+            for sentence in reversed(sentences(event.text)):
+                if found := _ANNOUNCES.search(sentence):
+                    announced = set(terms(apart(found["then"])))
+                    is_begun = 2 * len(announced & later) >= len(announced)
+                    # One of several later calls was this look, whatever names it used.
+                    is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
+                    return None if is_begun else (event.record, sentence)
+        if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
+            later.update(terms(apart(f"{event.name} {event.text}")))
+    return None
+
+
+# Calls after the announcement of a look, from which on it counts as taken.
+_MIN_LOOKS = 4
+_LOOKS = re.compile(
+    r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
+)
+# A verb for a step of the work, with which an entry of a list of steps begins.
+_STEP = (
+    r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
+    r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"
+)
+# `Let me fix the gauge, then update the tide table`: the step in `then` has two words or more, unlike "then continue".
+_ANNOUNCES = re.compile(
+    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
+    # A list of steps, not of things: `I'll commit, push, open a PR, and merge it`.
+    rf"(?:(?:[,;]| and) then (?:(?:I|we)['’]ll )?|(?:, (?:{_STEP})\b[^,]*)+, and (?={_STEP}))(?P<then>\w+\s.+)",
+    re.IGNORECASE,
+)

@@ -403,9 +403,15 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     changes = [one for one in changes if one.event < waiting]
     # A temporary file is what the work was for where nothing else was changed, unless it is a script for a try.
     is_elsewhere = all(one.is_in_passing for one in changes)
+    worked_on = {one.path for one in operations if one.action is FileAction.READ}
     for one in changes:
         is_gone = last.get(one.path) is FileAction.DELETE and (one.path in own or one.action is not FileAction.DELETE)
         is_gone |= one.undone_by >= 0
+        # A folder, or what a run left, that no call had worked on before is cleaned up, unless that was asked for.
+        is_unknown = one.action is FileAction.DELETE and one.path not in worked_on
+        is_left_over = is_unknown and _LEFT_OVER.search(one.path) is not None
+        is_gone |= is_left_over and not _DELETES.search(found[owner(one.event)].asked)
+        worked_on.add(one.path)
         is_in_passing = one.is_try if is_elsewhere else one.is_in_passing
         if not (is_in_passing or is_gone or PLAN_FILE.search(one.path)):
             found[owner(one.event)].changes.append(one)
@@ -415,6 +421,13 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
     return {turn: work for turn, work in found.items() if work.asked}
 
 
+# `.coverage`, `__pycache__`, `tide.log`, `tmp-store`: hidden, without an ending, or with that of a log.
+_LEFT_OVER = pattern(r"(?:^|/)(?:\.[^/]+|[^/.]+|[^/]+\.(?:log|tmp|out|pyc))/?\Z")
+# A request that may be for a deletion: `clean up the old gauges`.
+_DELETES = pattern(
+    r"\b(?:delet\w*|remov\w*|rm|clean\w*|drop\w*|get rid|prun\w*|purge\w*|should not be|gone)\b|删除|清理|削除",
+    re.IGNORECASE,
+)
 # Commands on something that was opened before: the address that they print is not new.
 _CHANGES_ONE = pattern(r"\bgh (?:pr|issue|release) (?:edit|comment|close|reopen|merge|ready|review|checkout)\b")
 
@@ -554,46 +567,3 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
 
 
 _ASKS_TO_CHECK = pattern(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)
-
-
-def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
-    """The last step that the assistant announced to take after another one, where nothing shows that it was begun.
-
-    As its record, which comes after record ``asked``, and the sentence; else None. It was begun if later words or calls
-    name at least half of its words, or if it is a look at something and enough calls followed.
-    """
-    later, calls = set[str](), 0
-    for event in reversed(events):
-        if event.record <= asked:
-            break
-        calls += event.kind is EventKind.CALL
-        if event.kind is EventKind.ASSISTANT:
-            for sentence in reversed(sentences(event.text)):
-                if found := _ANNOUNCES.search(sentence):
-                    announced = set(terms(apart(found["then"])))
-                    is_begun = 2 * len(announced & later) >= len(announced)
-                    # One of several later calls was this look, whatever names it used.
-                    is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
-                    return None if is_begun else (event.record, sentence)
-        if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
-            later.update(terms(apart(f"{event.name} {event.text}")))
-    return None
-
-
-# Calls after the announcement of a look, from which on it counts as taken.
-_MIN_LOOKS = 4
-_LOOKS = re.compile(
-    r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
-)
-# A verb for a step of the work, with which an entry of a list of steps begins.
-_STEP = (
-    r"(?:re|squash )?(?:add|build|commit|create|delete|deploy|document|fix|implement|install|merge|move|open|publish"
-    r"|push|release|remove|rename|replace|run|tag|test|update|verify|wire|write)"
-)
-# `Let me fix the gauge, then update the tide table`: the step in `then` has two words or more, unlike "then continue".
-_ANNOUNCES = re.compile(
-    r"\b(?:let me|let['’]s|(?:I|we)(?:['’]ll| will| can| need to)|I['’]m (?:now )?\w+ing)\b.{6,}"
-    # A list of steps, not of things: `I'll commit, push, open a PR, and merge it`.
-    rf"(?:(?:[,;]| and) then (?:(?:I|we)['’]ll )?|(?:, (?:{_STEP})\b[^,]*)+, and (?={_STEP}))(?P<then>\w+\s.+)",
-    re.IGNORECASE,
-)

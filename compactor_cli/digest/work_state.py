@@ -10,7 +10,7 @@ from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, covered_since, is_check, standing_checks
 from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES
-from compactor_cli.digest.commits import PUSHES, Commit, after_rebases, earlier_hashes, find_commits, held_by
+from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by, pushes, unpushed
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
@@ -166,12 +166,13 @@ def work_state(
         found_changed=frozenset(listed.keys() & at_first.keys() - own),
         found_new=frozenset(found_new),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at)
+        or _named_to(stash)
         or _still_stashed(before, here),
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
         older=frozenset(_older(runs, changes)),
-        unpushed=_unpushed(all_commits, runs, before),
-        is_pushed=before.is_pushed or any(_pushes(runs)),
+        unpushed=unpushed(all_commits, runs, before.unpushed, is_pushed=before.is_pushed),
+        is_pushed=before.is_pushed or any(pushes(runs)),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
         checks=tuple(standing_checks(runs, changes, before.checks)),
         without_result=without_result,
@@ -468,6 +469,15 @@ def _last_stash(runs: Sequence[Run]) -> Run | None:
     return None
 
 
+def _named_to(stash: Run | None) -> tuple[str, ...]:
+    """The files that a stash was given, which the session need not have changed: `git stash push -- store.py`."""
+    named = _GIVEN.search(unquoted(stash.command)) if stash else None
+    return tuple(named[1].split()) if named else ()
+
+
+_GIVEN = pattern(rf"\b{GIT}stash push\b[^&|;\n]* -- ([^&|;\n]+)")
+
+
 def _still_stashed(before: WorkState, runs: Sequence[Run]) -> tuple[str, ...]:
     return () if any("git stash" in run.key for run in runs) else before.stashed
 
@@ -562,38 +572,3 @@ _EXECUTES = pattern(
     r"(?<![\w/-])(?:build|fmt|format|gofmt|black|prettier|rustfmt)(?![\w/-])|(?:^|[;&]\s*)(?:\w+=\S+\s+)*"
     r"(?:python3? (?!-m (?:pip|venv)\b|-V|--version)|node (?!-v\b|--version)|go run |cargo run|deno run|bun run|\./)\S"
 )
-
-
-def _unpushed(commits: Sequence[Commit], runs: Sequence[Run], before: WorkState) -> tuple[Commit, ...]:
-    """The commits after the newest push, or after git reported their branch up to date with its upstream.
-
-    Empty where neither was seen: pushing may not be wanted.
-    """
-    pushes = list(_pushes(runs))
-    shown = (run for run in runs if "git status" in run.key)
-    in_step = {found[1]: run.event for run in shown if (found := _IN_STEP.search(run.output))}
-    pushed = {branch: max((at, *pushes[-1:])) for branch, at in in_step.items()}
-    default = pushes[-1] if pushes else _BEFORE if before.is_pushed else None
-    known = () if any(_REPLACES.search(run.key) for run in runs) else before.unpushed
-    return tuple(
-        commit
-        for commit in (*known, *commits)
-        if (at := pushed.get(commit.branch, default)) is not None and commit.event > at
-    )
-
-
-def _pushes(runs: Sequence[Run]) -> Iterator[int]:
-    """The positions of pushes that succeeded, by their outcome or, where that is unknown, by what git printed."""
-    pushing = (run for run in runs if PUSHES.search(run.key) and run.outcome is not CommandOutcome.FAILED)
-    return (run.event for run in pushing if run.outcome is CommandOutcome.OK or _PUSHED.search(run.output))
-
-
-# `   1a2b3c4..5d6e7f8  tides -> tides`, ` * [new branch]  tides -> tides`
-_PUSHED = pattern(r"^ +(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\* \[new branch\]) +\S+ -> \S+", re.MULTILINE)
-
-
-# Less than any position, and than the -1 of commits that are known from before.
-_BEFORE = -2
-# What rewrites earlier commits.
-_REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
-_IN_STEP = pattern(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")

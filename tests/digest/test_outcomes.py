@@ -297,6 +297,12 @@ def test_a_file_that_was_deleted_again_is_nothing_that_came_of_a_request() -> No
     assert wanted(STORE, ran("rm old.py", "")) == " → edited store.py, deleted old.py"
 
 
+def test_what_a_run_left_is_no_outcome_when_it_is_cleaned_up_unless_that_was_asked_for() -> None:
+    assert wanted(STORE, ran("rm -f .coverage && rm -rf build_store", "")) == " → edited store.py"
+    asked = user("clean up what the runs have left in here"), *ran("rm -f .coverage", ""), says("Done."), NEXT
+    assert "deleted .coverage" in analyse(request(conversation(*asked))).outcomes[1].text
+
+
 def test_a_note_next_to_the_work_is_not_what_came_of_a_request() -> None:
     note = call("Write", "n", file_path="/home/ada/.claude/memory/MEMORY.md", content="x"), answer("ok", "n")
     assert wanted(STORE, note) == " → edited store.py"

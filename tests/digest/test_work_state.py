@@ -743,3 +743,12 @@ def test_an_edit_that_takes_back_what_a_commit_holds_is_a_change() -> None:
     second = ran("git add store.py && git commit -m y", "[main 5e1c2aa] y\n 1 file changed")
     one = digest(conversation(user("try it"), STORE, first, back, second), 2_000)
     assert texts(one, Section.FILES) == ["store.py — edited, in commit 5e1c2aa"]
+
+
+def test_files_that_a_stash_was_given_are_stashed_whoever_changed_them() -> None:
+    stash = ran("git stash push -m wip -- store.py zone.py && git status --short", "Saved working directory on tides")
+    shown = texts(digest(conversation(user("commit the note alone"), CLOCK, stash), 2_000), Section.PLAN)
+    assert any("store.py" in text and "zone.py" in text for text in shown)
+    back = ran("git stash pop", "Dropped refs/stash@{0}")
+    shown = texts(digest(conversation(user("commit the note alone"), CLOCK, stash, back), 2_000), Section.PLAN)
+    assert not any("zone.py" in text for text in shown)
