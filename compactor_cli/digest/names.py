@@ -216,6 +216,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     lines = analysis.table.lines
     likely -= _only_in(lines, analysis.progress, likely)
     likely -= _only_in(lines, _not_done(analysis), likely)
+    likely -= _only_in(lines, _searched_for(analysis), {row for row in likely if kinds[row] not in FILE_KINDS})
     likely -= _only_in(lines, _long_listings(lines), likely)
     carried = {analysis.table.atoms.get(name, -1) for name, _ in analysis.memory.names}
     likely -= _wordy(analysis, likely) - carried
@@ -240,6 +241,19 @@ def _not_done(analysis: Analysis) -> frozenset[str]:
     left_out |= {at for at, event in enumerate(events) if event.of_client}
     lines = analysis.table.lines
     return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in left_out)
+
+
+def _searched_for(analysis: Analysis) -> frozenset[str]:
+    """The lines whose newest event is a command that only searches: its pattern may name what is not there."""
+    calls = (
+        at for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
+    )
+    found = {at for at in calls if _SEARCHES.match(command_of(analysis.events[at].arguments))}
+    lines = analysis.table.lines
+    return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in found)
+
+
+_SEARCHES = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?(?:e?grep|rg|git grep)\b[^\n]*\Z")
 
 
 def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:

@@ -179,3 +179,9 @@ def test_files_and_words_that_a_slash_joins_and_prices_are_no_names() -> None:
     said = says("By the README/TIDES.md audit, guessing/re-reading costs 0.40/PR; `lock_gate` and tideGauge are kept.")
     index = _index(call("Grep", "g", pattern="dial"), answer("src/clock_case.py", "g"), said)
     assert not any(piece in index for piece in ("README/TIDES.md", "guessing/re-reading", "0.40/PR"))
+
+
+def test_what_a_command_searched_for_is_no_name_unless_it_stands_elsewhere() -> None:
+    search = ran("grep -rnE 'isTideProbe|readLevel' src", "src/clock_case.py:3: def readLevel(gauge):")
+    index = _index(search, says("`lock_gate` and tideGauge are kept."))
+    assert "isTideProbe" not in index
