@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise, takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
 
 from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.choice import origin
@@ -21,14 +21,16 @@ from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.services import call_text
 from compactor_cli.digest.statements import (
     QUESTION_MARKS,
+    Mark,
     Statement,
     StatementForm,
     TokenCache,
     chosen,
-    lead_of,
+    cut_lists,
     records_of,
+    running_text,
 )
-from compactor_cli.digest.texts import COLONS, ELLIPSIS, FULL_STOPS, listed, one_line, opening, plain_line
+from compactor_cli.digest.texts import ELLIPSIS, listed, one_line, opening, plain_line
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics
@@ -357,13 +359,6 @@ def _ending(call: int, analysis: Analysis) -> str:
     return f"{ENDED}{word}" if word else ""
 
 
-class Mark(NamedTuple):
-    """What is written before a statement and after it; each may be an empty string."""
-
-    before: str = ""
-    after: str = ""
-
-
 def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], Mark]:
     """What became of statements, in brackets, by event and place.
 
@@ -386,36 +381,6 @@ def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mappi
     return marks
 
 
-def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, Mark]]:
-    """Ellipses for the lists of a message: at the first and last shown entry, if others stand before or after it.
-
-    Each with the place of the statement that it goes with.
-    """
-    shown: dict[str, list[int]] = {}
-    for at, one in enumerate(group):
-        shown.setdefault(one.lead, []).append(at)
-    for places in shown.values():
-        first, last = group[places[0]], group[places[-1]]
-        # Right below its parent entry, or right after what stands below the entry before, the gap is shown already.
-        above = group[places[0] - 1] if places[0] else None
-        if not (first.opens or (above and (_is_below(above, first) or _follows(above, first)))):
-            yield first.place, Mark(before=f"{ELLIPSIS} ")
-        if not last.closes:
-            below = takewhile(lambda pair: _is_below(*pair), pairwise(group[places[-1] :]))
-            *_, (_, end) = [(last, last), *below]
-            yield end.place, Mark(after="" if end.text.endswith(ELLIPSIS) else f" {ELLIPSIS}")
-
-
-def _follows(below: Statement, one: Statement) -> bool:
-    """Whether ``one`` comes right after ``below``, which stands under the entry of the list before ``one``."""
-    return below.lead.startswith(f"{one.lead}\n") and one.place <= below.place + below.span
-
-
-def _is_below(above: Statement, one: Statement) -> bool:
-    """Whether ``one`` stands under ``above``, as an entry under the line that introduces it."""
-    return one.lead.rpartition("\n")[2] == lead_of(above.text)
-
-
 # If more statements of a message than this share a mark, it is written once, before all of them.
 _MAX_ALIKE = 2
 
@@ -430,41 +395,6 @@ def _item(label: str, group: Sequence[Statement], depth: int, marks: Mapping[tup
     if label and not text.startswith(label.strip("`")):
         text = f"{label}: {text}"
     return Item(text=text, records=records_of(statement.record for statement in group), depth=depth)
-
-
-_STOPS = f".{FULL_STOPS}"
-
-
-def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mark]) -> str:
-    """The statements of a message as one text; one under other leads than that before starts a line with new leads.
-
-    An ellipsis stands for what is left out between two statements.
-    """
-    lines: list[str] = []
-    above: list[str] = []
-    shown: set[str] = set()
-    before: Statement | None = None
-    # A mark that holds for the whole message is written once, before it.
-    doubted = marks.get((group[0].event, -1), Mark()).before if group else ""
-    for statement in group:
-        entry = statement.form is not StatementForm.SENTENCE
-        mark = marks.get((statement.event, statement.place), Mark())
-        piece = f"{mark.before}{listed(statement.text.strip())}{mark.after}"
-        leads = statement.lead.split("\n") if statement.lead else []
-        is_below = before is not None and _is_below(before, statement)
-        if not before or (leads != above and not is_below):
-            new = [lead for lead in leads if lead not in shown]
-            named = [lead if lead.endswith(COLONS) else f"{lead.rstrip(_STOPS)}:" for lead in new]
-            lines.append(" ".join([*named, piece]))
-        else:
-            is_listed = entry and before.form is not StatementForm.SENTENCE
-            gap = statement.event != before.event or statement.place > before.place + before.span
-            # Text that ends with a word is no full sentence, so the next one must not run on from it.
-            is_apart = is_listed or (before.form is statement.form and lines[-1][-1:].isalnum())
-            lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_apart else f" {piece}"
-        above, before = leads, statement
-        shown.update(leads, (lead_of(statement.text),))
-    return doubted + "\n".join(lines)
 
 
 # The headings of clients' summaries: `## Tides`, `2. **Open questions:**`, `**Harbours**:`, `<open_tasks>`.

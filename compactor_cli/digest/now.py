@@ -16,7 +16,6 @@ from compactor_cli.digest.corrections import TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
-from compactor_cli.digest.history import cut_lists, running_text
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
@@ -31,8 +30,10 @@ from compactor_cli.digest.statements import (
     StatementForm,
     TokenCache,
     chosen,
+    cut_lists,
     list_ends,
     records_of,
+    running_text,
     statements_of,
 )
 from compactor_cli.digest.texts import ELLIPSIS, one_line, opening, sentences, tail, without_end

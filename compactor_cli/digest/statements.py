@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
-from itertools import accumulate, zip_longest
+from itertools import accumulate, pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 from compactor_cli.digest.noise import is_narration
-from compactor_cli.digest.texts import COLONS, ELLIPSIS, head, is_in_code, opening, plain_line, sentences, tail
+from compactor_cli.digest.texts import (
+    COLONS,
+    ELLIPSIS,
+    FULL_STOPS,
+    head,
+    is_in_code,
+    listed,
+    opening,
+    plain_line,
+    sentences,
+    tail,
+)
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -375,3 +386,95 @@ def _pieces(line: str) -> list[str]:
     ends = [end.span() for end in _PIECE_END.finditer(line) if not is_in_code(line, end.start())]
     starts, stops = [0, *(stop for _, stop in ends)], [*(start for start, _ in ends), len(line)]
     return [piece for start, stop in zip(starts, stops, strict=True) if (piece := line[start:stop].strip())]
+
+
+class Mark(NamedTuple):
+    """What is written before a statement and after it; each may be an empty string."""
+
+    before: str = ""
+    after: str = ""
+
+
+def cut_lists(group: Sequence[Statement]) -> Iterator[tuple[int, Mark]]:
+    """Ellipses for the lists of a message: at the first and last shown entry, if others stand before or after it.
+
+    Each with the place of the statement that it goes with.
+    """
+    shown: dict[str, list[int]] = {}
+    for at, one in enumerate(group):
+        shown.setdefault(one.lead, []).append(at)
+    for places in shown.values():
+        first, last = group[places[0]], group[places[-1]]
+        # Right below its parent entry, or right after what stands below the entry before, the gap is shown already.
+        above = group[places[0] - 1] if places[0] else None
+        if not (first.opens or (above and (_is_below(above, first) or _follows(above, first)))):
+            yield first.place, Mark(before=f"{ELLIPSIS} ")
+        if not last.closes:
+            below = takewhile(lambda pair: _is_below(*pair), pairwise(group[places[-1] :]))
+            *_, (_, end) = [(last, last), *below]
+            yield end.place, Mark(after="" if end.text.endswith(ELLIPSIS) else f" {ELLIPSIS}")
+
+
+def _follows(below: Statement, one: Statement) -> bool:
+    """Whether ``one`` comes right after ``below``, which stands under the entry of the list before ``one``."""
+    return below.lead.startswith(f"{one.lead}\n") and one.place <= below.place + below.span
+
+
+def _is_below(above: Statement, one: Statement) -> bool:
+    """Whether ``one`` stands under ``above``, as an entry under the line that introduces it."""
+    return one.lead.rpartition("\n")[2] == lead_of(above.text)
+
+
+_STOPS = f".{FULL_STOPS}"
+
+
+def _number(text: str) -> int:
+    """The number with which a text begins, as an entry or heading of a list has it; 0 where it has none."""
+    found = _NUMBERED.match(text)
+    return int(found[1]) if found else 0
+
+
+_NUMBERED = re.compile(r"\*{0,2}(\d{1,2})[.)]\s")
+
+
+def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mark]) -> str:
+    """The statements of a message as one text; one under other leads than that before starts a line with new leads.
+
+    An ellipsis stands for what is left out between two statements.
+    """
+    lines: list[str] = []
+    above: list[str] = []
+    shown: set[str] = set()
+    before: Statement | None = None
+    last_number = 0
+    # A mark that holds for the whole message is written once, before it.
+    doubted = marks.get((group[0].event, -1), Mark()).before if group else ""
+    for statement in group:
+        entry = statement.form is not StatementForm.SENTENCE
+        mark = marks.get((statement.event, statement.place), Mark())
+        piece = f"{mark.before}{listed(statement.text.strip())}{mark.after}"
+        leads = statement.lead.split("\n") if statement.lead else []
+        is_below = before is not None and _is_below(before, statement)
+        gap = before is not None and (statement.event != before.event or statement.place > before.place + before.span)
+        if not before or (leads != above and not is_below):
+            new = [lead for lead in leads if lead not in shown]
+            named = [lead if lead.rstrip("*").endswith(COLONS) else f"{lead.rstrip(_STOPS)}:" for lead in new]
+            # A heading shows that something else begins; without one, only a mark shows what is left out.
+            is_marked = mark.before.startswith(ELLIPSIS) or (lines and lines[-1].endswith(ELLIPSIS))
+            is_cut = gap and not (named or is_marked)
+            parts = [*named, f"{ELLIPSIS} {piece}" if is_cut else piece]
+            for at, part in enumerate(parts):
+                number = _number(part)
+                if number > 1 and number != last_number + 1:
+                    parts[at] = f"{ELLIPSIS} {part}"  # the entries before it are left out
+                last_number = number or last_number
+            lines.append(" ".join(parts))
+        else:
+            is_listed = entry and before.form is not StatementForm.SENTENCE
+            # Text that ends with a word is no full sentence, so the next one must not run on from it.
+            is_apart = is_listed or (before.form is statement.form and lines[-1][-1:].isalnum())
+            last_number = _number(piece) or last_number
+            lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_apart else f" {piece}"
+        above, before = leads, statement
+        shown.update(leads, (lead_of(statement.text),))
+    return doubted + "\n".join(lines)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice
-from compactor_cli.digest.history import history_items, running_text
+from compactor_cli.digest.history import history_items
 from compactor_cli.digest.lists import whole_lists
-from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
+from compactor_cli.digest.statements import Statement, StatementForm, list_ends, running_text, statements_of
 from compactor_cli.digest.texts import listed
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Transcript
@@ -1002,3 +1002,14 @@ def test_what_is_said_after_an_answer_to_a_tool_stands_under_what_the_user_asked
     history = texts(digest(conversation(*first, *later, user("mend the sluice")), 3_000), Section.HISTORY)
     at = next(n for n, text in enumerate(history) if "no battery" in text)
     assert "look into the drift" in history[at - 1]
+
+
+def test_an_ellipsis_stands_before_a_line_without_a_heading_and_before_a_number_whose_entries_are_left_out() -> None:
+    one = Statement("The drift is 0.", 1, 0, lead="Harbours")
+    assert running_text([one, one._replace(text="It is late.", place=1, lead="")], {}).endswith("\nIt is late.")
+    assert running_text([one, one._replace(text="It is late.", place=4, lead="")], {}).endswith("\n… It is late.")
+    reasons = [one._replace(text=text, lead=f"Two reasons:\n{lead}", place=place) for text, lead, place in (
+        ("The clock drifts.", "**1. Time:**", 1), ("The lock leaks.", "**2. Water:**", 3),
+    )]  # fmt: skip
+    assert running_text(reasons, {}) == "Two reasons: **1. Time:** The clock drifts.\n**2. Water:** The lock leaks."
+    assert running_text(reasons[1:], {}) == "Two reasons: … **2. Water:** The lock leaks."
