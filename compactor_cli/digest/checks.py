@@ -528,9 +528,14 @@ def standing_checks(
     later: list[Run] = []
     checks = [run for run in reversed(runs) if (is_check(run.command) or is_check(run.echoed)) and not run.is_read_only]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
+    tested = [run for run in checks if run.outcome is CommandOutcome.OK and not any(covered_since(run, changes))]
     passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
     for run, known in islice((*passed, *before), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):
+            continue
+        # Tests that pass are compiled: no build or vet of the same packages is older than the edits.
+        as_test = _COMPILES.sub(r"\1 test", run.key)
+        if as_test != run.key and any(contains(other.key, as_test) for other in tested):
             continue
         is_narrow = bool(found) and selects_some(run.key.split())
         is_own = is_check(run.command)  # and not what the hooks of a commit run
@@ -538,6 +543,9 @@ def standing_checks(
             found.append((replace(run, key=left), (*known, *covered_since(run, changes))))
         later.append(run)
     return found
+
+
+_COMPILES = pattern(r"\b(go|cargo) (?:vet|build|check)\b")
 
 
 def _not_run_again(run: Run, later: Sequence[Run]) -> str:

@@ -111,11 +111,12 @@ _ENTERING = pattern(
     r"(?:(?:echo|printf) [^>|;&]*|cd \S+|set -\S+(?: \S+)?|(?:export )?\w+=(?:\$\([^)]*\)|\S*)"
     r"|(?:rm|mkdir) [^;&|]*(?:\|\| true\b)?|#.*|\\|)"
 )
-# Steps before a command that enter a folder, set variables or load the version of a runtime: `cd web && nvm use 20 &&`.
+# Steps before a command that enter a folder, make it or a script ready, set variables or load the version of a runtime:
+# `cd web && nvm use 20 &&`.
 LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
     r"(?:(?:(?:(?:export )?\w+=(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&|;\"'$]*)(?=\s*&&)|export \w+=\S*"
-    r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*)\s*&&"
+    r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*|(?:mkdir -p|chmod \S+) [^&;|\n]+)\s*&&"
     r"|set [-+]\w+;|source \S+;)\s*)*"
     # The commit itself shows what is staged for it.
     r"(?:git add [^&|;\n]+&&\s*(?=git commit\b))?"

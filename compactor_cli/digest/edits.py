@@ -220,7 +220,7 @@ def added_names(changes: Iterable[tuple[str, str]], path: str = "", *, with_loca
         )
         added = {name: is_local for name, is_local in after.items() if name not in before}
         only_local = with_locals or all(added.values())
-        shown = (name for name, is_local in added.items() if only_local or not is_local)
+        shown = (name for name, is_local in added.items() if (only_local or not is_local) and "REDACTED" not in name)
         yield from (name for name in shown if not (added[name] and re.search(rf"\b{re.escape(name)}\b", old)))
 
 

@@ -303,7 +303,7 @@ _MAX_LEADING = 4
 _BEGINS = pattern(
     r"\W*(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)|I've"
     r"|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
-    r"|looking at)\b",
+    r"|look(?:ing|ed) (?:at|into|through)|took a look|I (?:looked|read|checked|reviewed|went)|done|summary)\b",
     re.IGNORECASE,
 )
 _IS_YES = pattern(
@@ -540,8 +540,8 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         # nothing else was changed.
         inside = [one for one in work.changes if not is_whole(one.path)] or work.changes
         changed = (one.path for one in reversed(inside) if one.path in edited or not edited)
-        paths = list(dict.fromkeys(changed))
-        # Tests come last: the file that they test tells more.
+        # What was edited most comes first, of as many edits the newest; tests last: the file that they test tells more.
+        paths = [path for path, _ in Counter(changed).most_common()]
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(paths) > most else ""

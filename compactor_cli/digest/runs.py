@@ -119,7 +119,7 @@ _FAILURE = pattern(
     r"|\S+::\S+ FAILED\b|_+ ERROR collecting |\W*[1-9]\d* errors? in [\d.]+s\b"
     r"|\s*(?:Found )?[1-9]\d* (?:fail|errors?\.)$|[1-9]\d* issues? found\b"
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b|\w+! +- \w+: +[1-9]\d*, \w+: +\d+, "
-    r"|\[xUnit\.net .*\[FAIL\]$"
+    r"|\[xUnit\.net .*\[FAIL\]$|(?:\[[\w:.-]+\] )?ERROR task failed\b"
     # A step could not begin, however the next ones of the line ended.
     r"|error: (?:[Ff]ailed to (?:spawn|push|open|read|parse|download|build)|cannot |[Cc]ould not |pathspec )"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"

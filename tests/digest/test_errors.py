@@ -1697,3 +1697,14 @@ def test_a_script_that_was_made_executable_before_its_first_run_is_the_same_when
     open_errors, fixed = shown(failed, edit, ran("bash smoke.sh", "PASS: 12"))
     assert open_errors == []
     assert "fixed by smoke.sh" in fixed[0]
+
+
+def test_a_task_that_a_runner_says_failed_has_failed_whatever_follows_in_the_pipe() -> None:
+    found = "[lint:go] tide/refs_test.go:58:52: string `tide` has 3 occurrences (goconst)"
+    failed = ran(
+        "mise run lint 2>&1 | tail -80", f"{found}\n[lint:go] 1 issues:\nFinished in 906ms\n[lint:go] ERROR task failed"
+    )
+    edit = call("Edit", "e", file_path="tide/refs_test.go", old_string="a", new_string="b"), answer("ok", "e")
+    _, (fixed,) = shown(failed, edit, ran("mise run lint 2>&1 | tail -80", "[lint:go] 0 issues.\nFinished in 2s"))
+    assert "goconst" in fixed
+    assert "fixed by tide/refs_test.go" in fixed

@@ -303,6 +303,14 @@ def test_what_a_run_left_is_no_outcome_when_it_is_cleaned_up_unless_that_was_ask
     assert "deleted .coverage" in analyse(request(conversation(*asked))).outcomes[1].text
 
 
+def test_of_several_files_the_one_that_was_edited_most_is_named_first() -> None:
+    edits = [
+        (call("Edit", str(n), file_path=name, old_string=str(n), new_string=f"x{n}"), answer("ok", str(n)))
+        for n, name in enumerate(("src/refs.py", "src/refs.py", "src/refs.py", "src/ssh.py", "src/http.py"))
+    ]
+    assert wanted(*edits).startswith(" → edited refs.py, http.py")
+
+
 def test_a_note_next_to_the_work_is_not_what_came_of_a_request() -> None:
     note = call("Write", "n", file_path="/home/ada/.claude/memory/MEMORY.md", content="x"), answer("ok", "n")
     assert wanted(STORE, note) == " → edited store.py"

@@ -752,3 +752,10 @@ def test_files_that_a_stash_was_given_are_stashed_whoever_changed_them() -> None
     back = ran("git stash pop", "Dropped refs/stash@{0}")
     shown = texts(digest(conversation(user("commit the note alone"), CLOCK, stash, back), 2_000), Section.PLAN)
     assert not any("zone.py" in text for text in shown)
+
+
+def test_a_build_is_no_older_than_edits_that_passing_tests_of_the_same_packages_came_after() -> None:
+    edit = call("Edit", "e", file_path="tide/refs.go", old_string="a", new_string="b"), answer("ok", "e")
+    vet, tests = ran("go vet ./tide/...", ""), ran("go test ./tide/...", "ok  \ttides/tide\t0.2s")
+    assert is_open(vet, edit) == ["Passed before the newest edits of tide/refs.go: `go vet ./tide/...`"]
+    assert is_open(vet, edit, tests) == []
