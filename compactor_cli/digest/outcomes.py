@@ -359,7 +359,9 @@ def _is_at_work(events: Sequence[Event], number: int) -> bool:
 
 
 _MAX_STEP_CHARS = 800
-_ON_CONDITION = pattern(r"\b(?:if|once|when(?:ever)?|unless)\b|\A\W*(?:give|paste|send|share|tell)\b", re.IGNORECASE)
+_ON_CONDITION = pattern(
+    r"\b(?:if|once|when(?:ever)?|unless|your?)\b|\A\W*(?:give|paste|send|share|tell)\b", re.IGNORECASE
+)
 
 
 def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]) -> dict[int, _Work]:

@@ -311,6 +311,14 @@ def test_of_several_files_the_one_that_was_edited_most_is_named_first() -> None:
     assert wanted(*edits).startswith(" → edited refs.py, http.py")
 
 
+def test_a_request_after_what_the_user_is_told_to_run_is_one_of_its_own() -> None:
+    told = says("The store is locked. Run the `unlock` command and then retry your export.")
+    asked = user("https://tide.example/aliases set this up in the shell"), *STORE, says("Set up."), NEXT
+    found = analyse(request(conversation(user(ASKED), told, *asked))).outcomes
+    assert found[2].text == "edited store.py"
+    assert 1 not in found
+
+
 def test_a_note_next_to_the_work_is_not_what_came_of_a_request() -> None:
     note = call("Write", "n", file_path="/home/ada/.claude/memory/MEMORY.md", content="x"), answer("ok", "n")
     assert wanted(STORE, note) == " → edited store.py"
