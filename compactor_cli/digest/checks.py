@@ -67,7 +67,8 @@ _SHORTENED = pattern(rf"^{SHORTENS}")
 _RUN_BY = pattern(
     r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
     r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m"
-    r"|(?:pnpm|yarn)(?= +(?:biome|eslint|jest|playwright|prettier|stylelint|tsc|vitest)\b)) +)*(?:\S*/bin/)?"
+    r"|(?:pnpm|yarn)(?= +(?:biome|eslint|jest|playwright|prettier|stylelint|tsc|vitest)\b)"
+    r"|(?:python3?|bash|sh|node)(?= +\S+\.(?:py|sh|m?js)\b)) +)*(?:\S*/bin/)?"
 )
 
 

@@ -1699,6 +1699,13 @@ def test_a_script_that_was_made_executable_before_its_first_run_is_the_same_when
     assert "fixed by smoke.sh" in fixed[0]
 
 
+def test_a_script_that_its_interpreter_ran_then_is_the_same_script() -> None:
+    failed = ran("./tools/audit.py --all", "bash: ./tools/audit.py: Permission denied", is_error=True)
+    open_errors, fixed = shown(failed, ran("python3 ./tools/audit.py --all", "audited 12 files"))
+    assert open_errors == []
+    assert "done by `python3 ./tools/audit.py --all`" in fixed[0]
+
+
 def test_a_task_that_a_runner_says_failed_has_failed_whatever_follows_in_the_pipe() -> None:
     found = "[lint:go] tide/refs_test.go:58:52: string `tide` has 3 occurrences (goconst)"
     failed = ran(
