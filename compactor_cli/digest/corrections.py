@@ -123,7 +123,7 @@ _SAYS_WHAT_IS = pattern(
     re.IGNORECASE,
 )
 # The label of statements from a commit message: the commit holds what it says, whatever is edited since.
-COMMIT_LABEL = "`git commit -m`"
+COMMIT_LABEL = "`git commit`"
 _DEFINED = pattern(r"\b(?:function|def|class|func|fn|interface|type|struct|enum)[ \t]+(\w{4,})")
 # A name in code rather than a word: `tideGauge`, `tide_gauge`, `gauge(`.
 _IDENTIFIER = pattern(r"\b(?:(?=\w*[a-z0-9](?:[A-Z]|_[A-Za-z0-9]))\w{4,}|(?<![\w.])\w{4,}(?=\())")

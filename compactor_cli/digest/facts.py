@@ -396,14 +396,21 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     # Of a search that only counts the errors, the number.
     number = run.output.strip() if run.outcome is CommandOutcome.FAILED else ""
     printed = run.line or (number if number.isdecimal() else "")
-    detail = f"{words.colon}{printed}" if printed else ""
     # Success alone carries little information, unless the run acted outside or checked the work.
     is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))
-    is_telling = detail or is_shown or _BUILDS.search(run.command)
-    text = f"`{line}`{place} → {outcome}{often}{detail}" if line and is_telling else ""
+    is_telling = printed or is_shown or _BUILDS.search(run.command)
+    detail = f"{words.colon}{printed}" if printed else ""
+    is_refused = run.outcome is CommandOutcome.OK and _TROUBLE.search(printed) and not is_check(run.command)
+    result = f"{printed}{often}" if is_refused else f"{outcome}{often}{detail}"
+    text = f"`{line}`{place} → {result}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))
 
 
+# What a service or program answers that was reached and refuses or is down.
+_TROUBLE = re.compile(
+    r"\bHTTP(?:/[\d.]+)? [45]\d\d\b|\b(?:Unauthorized|Forbidden|(?:CrashLoop|ImagePull)BackOff|[Tt]imed out)\b"
+    r"|(?:^|· )(?:error: |\w+Error: )"
+)
 # An inline program that was cut before it shows anything: `python3 -c " …`, `bash <<EOF …`.
 _SCRIPT_UNSEEN = re.compile(
     rf"\S+(?: -{{1,2}}\w+)* (?:-c|-e|--eval) ?[\"'] ?{ELLIPSIS}"

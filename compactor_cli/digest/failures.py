@@ -246,8 +246,8 @@ def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
     """The changes after a failed run, without those that cannot have fixed it.
 
-    No edit installs a missing program, or fixes a failed call of git unless the error names the file. Only a manifest
-    brings a missing task, and only a file of the same name a missing path.
+    No edit installs a missing program, gives a permission, or fixes a failed call of git unless the error names the
+    file. Only a manifest brings a missing task, and only a file of the same name a missing path.
     """
     is_of_git = run.line.startswith("fatal: ") and not any(one.name in run.line for one in changes)
     since = () if is_of_git or _NO_PROGRAM.search(run.line) else after(run, changes)
@@ -257,7 +257,10 @@ def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperati
     return [one for one in since if one.name == missing["path"].rpartition("/")[2]] if missing else since
 
 
-_NO_PROGRAM = pattern(r"command not found|\b[Ff]ailed to spawn\b|\b[Uu]nsupported (?:environment|engine)\b")
+_NO_PROGRAM = pattern(
+    r"command not found|\b[Pp]ermission denied(?:$| \()|\b[Ff]ailed to spawn\b"
+    r"|\b[Uu]nsupported (?:environment|engine)\b"
+)
 # `bash: line 1: data/tides.csv: No such file or directory`
 _MISSED = pattern(r"^(?:[\w./()-]+: )*(?:line \d+: )?(?P<path>[\w./~-]+): (?:No such file or directory|not found)$")
 

@@ -283,7 +283,7 @@ def _answers_at_once(text: str, *, is_last: bool) -> bool:
     Unless it is the last one, a brief sentence only speaks of the work: `Down to ten gauges.`
     """
     first = next(iter(sentences(text)), "")
-    if not is_last and len(first) < _MIN_AT_ONCE_CHARS:
+    if (not is_last and len(first) < _MIN_AT_ONCE_CHARS) or _LET_ME.search(first):
         return False
     return _states(first) and not (is_narration(first) or only_announces(first))
 
@@ -295,6 +295,7 @@ def _states(sentence: str) -> bool:
 
 
 _MIN_AT_ONCE_CHARS = 40
+_LET_ME = pattern(r"\blet me (?!know\b)", re.IGNORECASE)
 # The first line of a list, heading, quotation, table or block of code.
 _LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
 _STOPS = (*FULL_STOPS, ".", "!", ".)")

@@ -124,5 +124,5 @@ def test_the_program_that_a_tool_runs_is_no_text_that_was_sent() -> None:
     )
     ran_it = call("mcp__node__js", "j", title="Measure the gauge", code=code), answer("done", "j")
     shown = rendered(digest(conversation(user("measure the gauge"), *ran_it, says("It is measured.")), 3_000).summary)
-    assert "`git commit -m`" not in shown
+    assert "`git commit`: " not in shown
     assert "Step 8" not in shown

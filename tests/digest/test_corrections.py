@@ -107,7 +107,7 @@ def test_the_message_of_a_commit_is_not_marked_and_that_of_one_that_failed_not_q
     edit = call("Edit", "x", file_path="a.py", old_string="h = local_hours(d)", new_string="h = 1"), answer("ok", "x")
     line = f'git commit -m "Export hours\n\n{message}"'
     made = ran(line, "[main 1a2b3c4] Export hours")
-    assert f"`git commit -m`: {message} [" in shown(*made, *AFTER, *edit, says("It is one."))
+    assert f"`git commit`: {message} [" in shown(*made, *AFTER, *edit, says("It is one."))
     failed = ran(line, "husky - pre-commit script failed", is_error=True)
     assert message not in shown(*failed, *AFTER, *edit, says("It is one."))
 

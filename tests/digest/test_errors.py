@@ -1715,3 +1715,9 @@ def test_a_task_that_a_runner_says_failed_has_failed_whatever_follows_in_the_pip
     _, (fixed,) = shown(failed, edit, ran("mise run lint 2>&1 | tail -80", "[lint:go] 0 issues.\nFinished in 2s"))
     assert "goconst" in fixed
     assert "fixed by tide/refs_test.go" in fixed
+
+
+def test_no_edit_gives_a_permission() -> None:
+    failed = ran("./tools/audit.sh", "bash: ./tools/audit.sh: Permission denied", is_error=True)
+    _, fixed = shown(failed, EDIT, ran("./tools/audit.sh", "audited 12 files"))
+    assert not any("fixed by src/a.py" in one for one in fixed)

@@ -817,3 +817,8 @@ def test_a_pull_request_that_is_seen_to_be_merged_is_stated_to_be(run: Message, 
 def test_of_a_pull_request_that_nothing_shows_to_be_merged_nothing_is_stated(run: Message) -> None:
     edit = call("Edit", "e", file_path="tide.py", old_string="a", new_string="b"), answer("ok", "e")
     assert not any(fact.startswith("Merged") for fact in facts(*edit, *REQUESTED, *run))
+
+
+def test_no_call_is_ok_whose_output_says_that_the_service_refused() -> None:
+    asked = ran("curl -s https://tides.example/gauges -o out.json; cat status", "HTTP 401 Unauthorized")
+    assert facts(asked) == ["`curl -s https://tides.example/gauges -o out.json; cat status` → HTTP 401 Unauthorized"]
