@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from operator import attrgetter
 
 from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, is_read_only, shown
@@ -454,8 +454,14 @@ PLACED_FILE = pattern(r"(?<![^\s:])(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): 
 
 
 def places_in(text: str) -> list[str]:
-    """The lines of an output that name the place of an error."""
-    return [line for line in text.split("\n") if COMPILER_PLACE.search(line)]
+    """The lines of an output that name the place of an error; a line that only points at it has what stands above."""
+    lines = text.split("\n")
+    placed = ((above, line) for above, line in pairwise(("", *lines)) if COMPILER_PLACE.search(line))
+    return [f"{line.strip()}: {above}" if above and _POINTS.match(line) else line for above, line in placed]
+
+
+# `   --> src/lib.rs:4:9`
+_POINTS = pattern(r"\s*--> \S+\s*\Z")
 
 
 def is_about(path: str, line: str) -> bool:

@@ -96,6 +96,7 @@ class ErrorRecord:
     files: tuple[str, ...] = ()  # in which its run named errors, and that were not changed since
     is_in_part: bool = False  # its tests passed later, and the run was not repeated as a whole
     is_test_gone: bool = False  # the fix took out the tests that failed
+    then: str = ""  # the error that the same command still ends with, where it never passed
 
 
 def is_open(error: ErrorRecord, number_of_events: int) -> bool:
@@ -228,11 +229,17 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
 
 def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
     """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, or
-    a later run got past the path that it missed."""
+    a later run got past the path that it missed, or called what the error says to use."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     was_deleted = any(one.event > run.event and one.path in run.command for one in gone)
-    return bool(is_given_up or of_one_use or was_deleted) or _got_past_it(run, later)
+    named = _SAYS_TO_USE.search(run.line)
+    is_called = named is not None and any(one.key.startswith(f"{named[1]} ") for one in later)
+    return bool(is_given_up or of_one_use or was_deleted or is_called) or _got_past_it(run, later)
+
+
+# `This needs the full runtime. Use: cargo tides <command>`
+_SAYS_TO_USE = pattern(r"\b[Uu]se:? [`'\"]?([a-z][\w.-]*(?: [a-z][\w-]*)+)")
 
 
 def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
@@ -473,8 +480,15 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     kinds = (": ".join(line[line.rfind("/", 0, line.find(": ")) + 1 :].split(": ")[:2]) for line in fixed)
     line = " · ".join(islice((head(kind, _MAX_PLACE_CHARS) for kind in kinds), _MAX_GONE))
     records = (run.result_record, *(one.result_record for one in again[:1]))
+    is_passed = any(one.outcome is CommandOutcome.OK and contains(one.key, run.key) for one in later)
     one = ErrorRecord(
-        line=line, command=run.command, event=run.event, status=Status.FIXED, fixes=fixes, records=records
+        line=line,
+        command=run.command,
+        event=run.event,
+        status=Status.FIXED,
+        fixes=fixes,
+        records=records,
+        then="" if is_passed or not again else again[-1].line,
     )
     return {(f"{run.key} (in part)", line): one} if line else {}
 

@@ -236,11 +236,11 @@ def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) 
     if one.action is FileAction.READ and result:
         texts.append(result.text)
     elif one.action is FileAction.CREATE:
-        before = "\n".join(views.original)
-        added = tuple(name for name in one.added if name.removesuffix("()") not in before)
-        one = replace(one, added=added, lines=tuple(line for line in one.lines if line not in before))
+        one = _without_known(one, "\n".join(views.original))
         texts[:] = [new for _, new in one.replaced]
     elif one.action is FileAction.EDIT:
+        if not all(old for old, _ in one.replaced):
+            one = _without_known(one, "\n".join(texts))  # lines by number: what stood there is not known
         within: dict[str, None] = {}
         for old, new in one.replaced:
             holding = [at for at, text in enumerate(texts) if old and old in text]
@@ -253,6 +253,12 @@ def _placed(one: FileOperation, known: dict[str, _Views], result: Event | None) 
         one = replace(one, within=tuple(within))
     del texts[:-_MAX_TEXTS]
     return one
+
+
+def _without_known(one: FileOperation, before: str) -> FileOperation:
+    """An operation without the names and lines that its file already had."""
+    added = tuple(name for name in one.added if name.removesuffix("()") not in before)
+    return replace(one, added=added, lines=tuple(line for line in one.lines if line not in before))
 
 
 # Of a file that is read over and over, this many of the newest views are enough.

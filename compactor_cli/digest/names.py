@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
 from compactor_cli.digest.commands import shown
-from compactor_cli.digest.edits import patch_of, viewed_file
+from compactor_cli.digest.edits import PROSE, patch_of, viewed_file
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.file_contents import contents
 from compactor_cli.digest.files import is_search, patched_files
@@ -345,14 +345,14 @@ PATH_ALONE, _MAX_LISTED = re.compile(r"[\w@+-]*[./][\w./@+-]*"), 60
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
     """The file of each name, as a short name; names without one, and those that are in its path, are left out.
 
-    It is the file of the newest event that shows the name in a line that still stands, else the one that an earlier
-    summary gave for the name.
+    It is the file of the newest event that shows the name in a line that still stands, of those that declare it if
+    there are any; else the one that an earlier summary gave for the name.
     """
     table, labels = analysis.table, analysis.labels
     is_gone = analysis.is_gone
     missing = {table.atoms[name]: name for name in names}
     wanted = set(missing)
-    newest: dict[int, int] = {}
+    newest, declared = dict[int, int](), dict[int, int]()
     for text, atoms, last in zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True):
         if wanted.isdisjoint(atoms) or last < 0:
             continue
@@ -360,13 +360,25 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
         # What a file is searched for need not stand in it; what a here-document writes does.
         is_asked = event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND and "<<" not in event.text
         if labels[last].is_file and not is_asked and not is_gone(last, text):
+            declares = None if labels[last].text.endswith(PROSE) else _DECLARES.match(text)
+            own = declares[1] or declares[2] if declares else ""
             for row in wanted.intersection(atoms):
                 newest[row] = max(newest.get(row, -1), last)
-    paths = {row: labels[number].text for row, number in newest.items()}
+                if missing[row] == own:
+                    declared[row] = max(declared.get(row, -1), last)
+    paths = {row: labels[number].text for row, number in (newest | declared).items()}
     short = short_names(dict.fromkeys(paths.values()))
     carried = dict(analysis.memory.names)
     known = {name: carried[name] for name in missing.values() if carried.get(name)}
     return known | {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}
+
+
+# `export async function read(`, `func (g *Gauge) Read(`, `pub(crate) fn read(`, `LEVEL: int = 3`
+_DECLARES = re.compile(
+    r"\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\(\w+\))?|unsafe) )*"
+    r"(?:(?:def|class|func|function|fn|type|struct|enum|trait|interface|const|let|var|val|module)"
+    r" (?:\([^()]*\) |mut )?(\w+)|(\w+)(?:: [^=]+)? = )"
+)
 
 
 def named_in(text: str) -> dict[str, str]:

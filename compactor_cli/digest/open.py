@@ -329,6 +329,10 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
         ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
     ending += f"{words.stop}{words.in_part}" if error.is_in_part else ""
+    # What is open is stated by itself.
+    still_open = (one.line for one in analysis.errors if is_open(one, len(analysis.events)))
+    if error.then and error.then not in still_open:
+        ending += f"{words.stop}{words.then_failed}{words.colon}{opening(error.then, _MAX_ENTRY_CHARS)}"
     stopped = "" if error.status is Status.FIXED else stop_of_edit(error.line, analysis)
     ending += f"{words.stop}{stopped}" if stopped else ""
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]

@@ -76,6 +76,18 @@ def test_what_an_edit_of_numbered_lines_brings_is_told_apart_from_what_it_writes
     assert [one.lines for one in found] == [(), ("return f'{value:.2f} bar'",)]
 
 
+def test_lines_written_over_some_that_are_not_in_view_define_nothing_that_the_file_had() -> None:
+    text = "def shown(value):\n    return f'{value:.2f} bar'\n"
+    history = [
+        *HISTORY[:4],
+        *_step("First.", "open gauge.py 41", _window("41:def shown(value):", "42:    return str(value)")),
+        *_step("From the top.", "open gauge.py", "[File: /harbour/gauge.py (90 lines total)]\n1:import math\n2:"),
+        *_step("Both lines.", f"edit 41:42\n{text}end_of_edit", _window("41:def shown(value):")),
+    ]
+    edit = file_operations(events(_transcript(history), range(len(history))))[-1]
+    assert (edit.added, edit.lines) == ((), ("return f'{value:.2f} bar'",))
+
+
 def test_editing_is_no_command_that_was_run() -> None:
     found = runs(events(_transcript(), range(len(HISTORY))))
     assert [run.command for run in found] == ["python -m pytest test_gauge.py"]

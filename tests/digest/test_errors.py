@@ -1721,3 +1721,18 @@ def test_no_edit_gives_a_permission() -> None:
     failed = ran("./tools/audit.sh", "bash: ./tools/audit.sh: Permission denied", is_error=True)
     _, fixed = shown(failed, EDIT, ran("./tools/audit.sh", "audited 12 files"))
     assert not any("fixed by src/a.py" in one for one in fixed)
+
+
+def test_of_an_error_that_is_gone_the_one_that_the_command_then_ended_with_is_shown() -> None:
+    broken = "error[E0433]: failed to resolve: use of tides\n  --> src/a.py:4:9\nerror: could not compile"
+    failed = ran("cargo run -- gauge ready", broken, is_error=True)
+    then = ran("cargo run -- gauge ready", "error: unrecognized subcommand 'ready'", is_error=True)
+    later = [ran(f"cargo run -- tide {n}", f"tide {n}") for n in range(20)]
+    _, fixed = shown(failed, EDIT, then, *later)
+    assert "a.py:4:9: error[E0433] → fixed by src/a.py; then failed: error: unrecognized subcommand 'ready'" in fixed[0]
+
+
+def test_what_was_called_as_the_error_said_leaves_it_no_longer_open() -> None:
+    failed = ran("cargo run -- tides list", "Error: This needs the runtime. Use: cargo tides <command>", is_error=True)
+    assert shown(failed) != ([], [])
+    assert shown(failed, ran("cargo tides list", "12 tides")) == ([], [])

@@ -185,3 +185,18 @@ def test_what_a_command_searched_for_is_no_name_unless_it_stands_elsewhere() -> 
     search = ran("grep -rnE 'isTideProbe|readLevel' src", "src/clock_case.py:3: def readLevel(gauge):")
     index = _index(search, says("`lock_gate` and tideGauge are kept."))
     assert "isTideProbe" not in index
+
+
+def test_a_name_is_listed_under_the_file_that_declares_it() -> None:
+    found = analyse(
+        request(
+            conversation(
+                user("set up the gauge"),
+                *ran("cat gauge.go", "func (g *Gauge) readLevel() int {"),
+                *ran("cat gauge_test.go", "level := gauge.readLevel()"),
+                *ran("cat NOTES.md", "def readLevel"),
+                says("It reads."),
+            )
+        ),
+    )
+    assert _files_of(found, ["readLevel"]) == {"readLevel": "gauge.go"}
