@@ -438,12 +438,14 @@ def main_statements(offered: Sequence[Statement], analysis: Analysis) -> list[tu
 def is_outdated(one: Statement, analysis: Analysis) -> bool:
     """Whether a statement of another client's summary is about what was open or written then and has changed since.
 
-    That nothing is open holds until the user's next message. Code is outdated once its file is edited. Other statements
-    of what is open or broken are outdated once code changed, unless they name things that nobody has named again.
+    That nothing is open, and what was done next, holds until the user's next message. Code is outdated once its file is
+    edited. Other statements of what is open or broken are outdated once code changed, unless they name things that
+    nobody has named again.
     """
     if not _is_of_summary(one, analysis):
         return False
-    if _NOTHING_OPEN.search(one.text):
+    is_none = _NONE.match(one.text) and TELLS_WHAT_IS_OPEN.search(one.lead)
+    if is_none or _NOTHING_OPEN.search(one.text) or _WAS_NEXT.search(one.lead):
         return any(message.turn > analysis.events[one.event].turn for message in analysis.messages)
     if one.event >= analysis.code_changed_at:
         return False
@@ -452,6 +454,8 @@ def is_outdated(one: Statement, analysis: Analysis) -> bool:
     return _MAY_BE_DONE.search(f"{one.lead}\n{one.text}") is not None and _is_named_since(one, analysis)
 
 
+_WAS_NEXT = pattern(r"\bnext steps?\b|\bcurrent (?:work|state|status|task)\b|下一步|当前工作", re.IGNORECASE)
+_NONE = pattern(r"\W*(?:none|nothing)\b", re.IGNORECASE)
 _NOTHING_OPEN = pattern(r"\bno (?:\w+ )*(?:pending|outstanding|next (?:task|step))\b", re.IGNORECASE)
 _MAY_BE_DONE = pattern(rf"{TELLS_WHAT_IS_OPEN.pattern}|\bcurrent\b|\bbugs?\b", re.IGNORECASE)
 

@@ -151,7 +151,10 @@ def condensed(
         cut = f"{before_end}{ELLIPSIS}"  # the end would say the opposite
     pieces, outline, checks = list[Statement](), list[Statement](), list[Statement]()
     for place, (piece, form, is_heading, is_of_checks) in enumerate(_with_checks(text)):
-        if form is StatementForm.CODE or not (is_noise(piece) or is_courtesy(piece)):
+        before = pieces[-1] if pieces and pieces[-1] not in outline else None
+        if before and before.place + before.span == place and _DOES_THIS.match(piece):
+            pieces[-1] = before._replace(text=f"{before.text} {piece}", span=before.span + 1)
+        elif form is StatementForm.CODE or not (is_noise(piece) or is_courtesy(piece)):
             pieces.append(Statement(text=piece, event=0, place=place, form=form))
             if is_heading:
                 outline.append(pieces[-1])
@@ -185,6 +188,8 @@ def condensed(
     return f"{joined(taken)} {ELLIPSIS}" if is_cut else joined(taken)
 
 
+# A sentence that asks for what the one before it names: `Do this by running the check.`
+_DOES_THIS = pattern(r"(?:do|try|repeat) (?:this|that|so|it) (?:by|with|in|for|from|as)\b", re.IGNORECASE)
 # A heading of the checks with which the work ends: `## Verification`.
 _HEADS_CHECKS = pattern(
     r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE | re.MULTILINE

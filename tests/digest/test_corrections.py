@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, texts, user
 
 from compactor_cli.digest.corrections import misunderstood, overturned
@@ -162,10 +163,17 @@ def test_of_what_a_summary_says_is_open_only_that_stands_which_nobody_named_sinc
     assert done in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 
 
-def test_that_nothing_is_left_to_do_stands_until_the_user_asks_for_something() -> None:
-    nothing = "No pending tasks are left of the `tide` report."
+@pytest.mark.parametrize(
+    ("heading", "nothing"),
+    [
+        ("7. Pending Tasks:", "No pending tasks are left of the `tide` report."),
+        ("7. Pending Tasks:", "None was asked for of the `tide` report so far."),
+        ("9. Optional Next Step:", "Read the `tide` report to the end, and print it."),
+    ],
+)
+def test_what_was_left_to_do_or_next_stands_until_the_user_asks_for_something(heading: str, nothing: str) -> None:
     other = "The harbour was read at low tide, and then at high tide. \n" * 40
-    earlier = summary(f"7. Pending Tasks:\n- {nothing}\n\n{other}", "claude-code")
+    earlier = summary(f"{heading}\n- {nothing}\n\n{other}", "claude-code")
     assert nothing in rendered(digest(conversation(earlier, says("I wait.")), 500).summary)
     assert nothing not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 

@@ -777,6 +777,16 @@ def test_a_request_that_is_cut_ends_with_no_clause_that_qualifies_another() -> N
         assert not shown.rpartition("…")[2].strip().startswith(("whether", "and", "which"))
 
 
+def test_a_request_that_asks_for_what_stands_before_it_is_quoted_with_that() -> None:
+    asked = (
+        "Please mend the gauge of the northern harbour. It was read at low tide. It was read again at high tide. If the"
+        " check needs a file of readings, search the folder for one. Do this by running `find . -name tide.csv`."
+    )
+    for tokens in range(20, 60):
+        shown = condensed(asked, tokens, token_cache(), lambda pieces, *_: pieces[:1])
+        assert "Do this by" not in shown or "If the check needs a file" in shown
+
+
 def test_what_is_to_be_tried_by_hand_is_open_until_a_tool_tries_it() -> None:
     plan = "Read the clock once.\n\n## Verification\n\n1. `make test` passes\n2. Manual test: open the page and read it"
     edit = call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e")
