@@ -135,7 +135,7 @@ def outcomes(
         if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
             opening_words, own_closing = events[work.opening].text, _closing_words(events, own)
             reply_text, at = closing, work.closing
-            if asks(work.asked) and _answers_at_once(opening_words, is_last=work.opening == own):
+            if asks(work.asked) and _answers_at_once(work.asked, opening_words, is_last=work.opening == own):
                 # A question that was answered at once keeps that answer, whatever was done later in the turn.
                 reply_text, at = opening_words, work.opening
             elif len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own):
@@ -262,7 +262,8 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
     """That a request was replied to, with the sentence that answers it; None for a short reply without such a sentence.
 
     A no counts as the answer to anything, a yes as the answer to a question. Any other question is answered by the
-    first sentence that states something, before any list or heading: a part of these would not answer it.
+    first sentence that states something, before any list or heading (a part of these would not answer it): one that
+    shares a word with the question if there is any.
     """
     first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""]
     is_bare = len(first[0].split()) < _MIN_ANSWER_WORDS and not first[1].endswith(COLONS)
@@ -270,22 +271,26 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
     is_yes_or_no = asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(answer)
     if not (is_yes_or_no or _IS_NO.match(answer)):
         prose = _LISTS.split(closing, maxsplit=1)[0]
-        answer = next(filter(_states, sentences(prose)[:_MAX_LEADING]), "") if asks(asked) else ""
+        stated = [*filter(_states, sentences(prose)[:_MAX_LEADING])] if asks(asked) else []
+        on_it = (one for one in stated if not set(terms(asked)).isdisjoint(terms(one)))
+        answer = next(on_it, next(iter(stated), ""))
     if not answer and len(closing) < _MIN_REPLY_CHARS:
         return None
     shown = f"{words.colon}{opening(answer, _MAX_ANSWER_CHARS)}" if answer else ""
     return RequestOutcome(text=f"{words.replied}{shown}", records=records_of([record]), is_made=False)
 
 
-def _answers_at_once(text: str, *, is_last: bool) -> bool:
+def _answers_at_once(asked: str, text: str, *, is_last: bool) -> bool:
     """Whether the first message of a turn begins with a sentence that states something, not only that it will look.
 
-    Unless it is the last one, a brief sentence only speaks of the work: `Down to ten gauges.`
+    Unless it is the last one, a brief sentence only speaks of the work (`Down to ten gauges.`), and so does one that
+    shares no word with the question and is no yes or no.
     """
     first = next(iter(sentences(text)), "")
     if (not is_last and len(first) < _MIN_AT_ONCE_CHARS) or _LET_ME.search(first):
         return False
-    return _states(first) and not (is_narration(first) or only_announces(first))
+    is_on_it = is_last or _IS_NO.match(first) or _IS_YES.match(first) or not set(terms(asked)).isdisjoint(terms(first))
+    return _states(first) and is_on_it and not (is_narration(first) or only_announces(first))
 
 
 def _states(sentence: str) -> bool:
