@@ -14,15 +14,18 @@ from compactor_cli.digest.error_lines import names_of_tests
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.noise import MODIFIER, is_import, is_noise, is_scrap
 from compactor_cli.digest.shell import script_in
-from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, objects
+from compactor_cli.digest.tools import PATH_KEYS, FileAction, ToolKind, argument, command_of, objects
 from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
     from compactor_cli.digest.files import FileOperation
 
 _WRITTEN = ("content", "file_text", "contents", "text", "CodeContent")
-_OLD = ("old_string", "old_str", "oldText", "old_text", "old", "search", "TargetContent")
-_NEW = ("new_string", "new_str", "newText", "new_text", "new", "replace", "code_edit", "code", "ReplacementContent")
+_OLD = tuple("old_string oldString old_str oldStr oldText old_text old search TargetContent".split())
+_NEW = tuple(
+    "new_string newString new_str newStr insert_text newText new_text new replace code_edit code"
+    " ReplacementContent".split()
+)
 _DIFFS = ("diff", "patch")
 # A block of a diff, with what is searched for and what replaces it: `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`.
 _BLOCK = pattern(
@@ -62,8 +65,15 @@ def changes_of(call: Event, path: str, window: str = "") -> Iterator[tuple[str, 
     edits: Sequence[Mapping[str, Any] | str] = objects(call.arguments, _EDITS) or (call.arguments,)
     for edit in edits:
         old, new = argument(edit, _OLD), argument(edit, _NEW)
-        if old or new:
+        if (old or new) and argument(edit, PATH_KEYS) in ("", path, argument(call.arguments, PATH_KEYS)):
             yield old, new
+
+
+def edited_paths(call: Event) -> tuple[str, ...]:
+    """The files that a call of an editing tool names: that of the call, or those of each of its edits."""
+    own = argument(call.arguments, PATH_KEYS)
+    named = (argument(edit, PATH_KEYS) for edit in objects(call.arguments, _EDITS))
+    return (own,) if own else tuple(dict.fromkeys(filter(None, named)))
 
 
 def _replaced_lines(command: str, window: str) -> tuple[str, str]:

@@ -96,7 +96,10 @@ def _changed_items(
         return tuple(items)
     together = _by_fate(states, budget_tokens // 2, token_cache, words)
     left = budget_tokens - sum(token_cache.item(item) for item in together)
-    single = chosen(items, left, token_cache)
+    # Of files as they were before, their names are enough.
+    single = chosen(
+        (item for state, item in zip(states, items, strict=True) if not state.is_reverted), left, token_cache
+    )
     rest = [state for state, item in zip(states, items, strict=True) if item not in single]
     return (*single, *_by_fate(rest, budget_tokens - sum(map(token_cache.item, single)), token_cache, words))
 

@@ -15,6 +15,7 @@ from compactor_cli.digest.edits import (
     changed_lines,
     changes_of,
     definitions_around,
+    edited_paths,
     editor_step,
     is_renamed,
     overwrites,
@@ -392,11 +393,12 @@ def _operations(event: Event, number: int, result: Event | None, shown: str, win
                 path = named
                 yield replace(changed(path), action=action, lines=())
     elif event.tool is ToolKind.EDIT:
-        name, path = short_name(event.name), argument(event.arguments, PATH_KEYS) or shown
+        name = short_name(event.name)
         is_creating = name in _CREATING or argument(event.arguments, ("command",)) == "create"
         action = FileAction.DELETE if "delete" in name else FileAction.CREATE if is_creating else FileAction.EDIT
-        one = changed(path)
-        yield replace(one, action=action, lines=one.lines if action is FileAction.EDIT else ())
+        for path in edited_paths(event) or (shown,):
+            one = changed(path)
+            yield replace(one, action=action, lines=one.lines if action is FileAction.EDIT else ())
     elif event.tool is ToolKind.READ and not is_search(event):
         is_whole = isinstance(event.arguments, Mapping) and not any(map(event.arguments.get, _RANGES))
         replaced = _whole(result) if is_whole else ()

@@ -48,6 +48,29 @@ def test_tools_are_counted_by_what_they_do() -> None:
     ) == {"b.py": "created, edited", "a.py": "edited ×2"}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("old_string", "new_string"), ("oldString", "newString"), ("oldStr", "newStr")]
+)
+def test_edits_are_read_whatever_a_client_calls_their_texts(old: str, new: str) -> None:
+    level, text = "level = read(gauge)", "level = read(gauge, at=noon)"
+    there = call("edit", "1", filePath="a.py", **{old: level, new: text}), answer("done", "1")
+    back = call("edit", "2", filePath="a.py", **{old: text, new: level}), answer("done", "2")
+    assert file_operations(events_of(*there))[0].replaced == ((level, text),)
+    assert states(*there, *back) == {"a.py": "changes thrown away"}
+
+
+def test_one_call_may_edit_several_files() -> None:
+    edits = [
+        {"filePath": "a.py", "oldString": "low = 1", "newString": "low = 2"},
+        {"filePath": "b.py", "oldString": "high = 8", "newString": "high = 9"},
+    ]
+    both = call("multi_replace_string_in_file", "1", replacements=edits), answer("done", "1")
+    assert [(one.path, one.replaced) for one in file_operations(events_of(*both))] == [
+        ("a.py", (("low = 1", "low = 2"),)),
+        ("b.py", (("high = 8", "high = 9"),)),
+    ]
+
+
 def test_an_edit_that_failed_did_nothing() -> None:
     assert states(call("Edit", "1", file_path="a.py"), answer("no match", "1", is_error=True)) == {}
 
@@ -186,6 +209,7 @@ def test_where_paths_share_a_line_the_deleted_of_a_commit_and_the_reverted_say_s
     lines = [item.text for item in file_items(found, 160, token_cache(), EN)]
     assert any(line.startswith("deleted, in commit 4f1c2aa: ") for line in lines)
     assert any(line.startswith("changes thrown away: ") for line in lines)
+    assert not any("— changes thrown away" in line for line in lines)
 
 
 def test_a_file_is_shown_with_the_edit_that_stands_not_with_one_that_was_taken_back() -> None:

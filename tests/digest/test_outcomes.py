@@ -557,6 +557,8 @@ def test_what_a_subagent_wrote_before_its_report_is_no_outcome_yet() -> None:
 def test_a_question_is_answered_by_the_sentence_that_is_about_what_it_asks() -> None:
     first = says("The harbour master reads a paper table each morning. I look at what the pump does then.")
     asked = user("why does the sluice stay closed at night?")
-    told = "The tables list two hours of low tide, and both are read at noon. The sluice opens only by hand at low tide. "
+    told = (
+        "The tables list two hours of low tide, and both are read at noon. The sluice opens only by hand at low tide. "
+    )
     session = conversation(asked, first, *ran("cat pump.log", "off"), says(f"{told}{'It is closed now. ' * 8}"), NEXT)
     assert analyse(request(session)).outcomes[1].text == "replied: The sluice opens only by hand at low tide."
