@@ -63,7 +63,7 @@ from compactor_cli.formats.client_signs import (
     written_call,
 )
 from compactor_cli.formats.directories import DIRECTORY_KEYS, Directories, directories_of, named_directory
-from compactor_cli.formats.harness import refusal, user_text
+from compactor_cli.formats.harness import refusal, skill_text, user_text
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
@@ -298,6 +298,7 @@ class _EventReader:
                 self.waiting.pop("", None)
             elif words == last.text:
                 return  # an answer may stand in the call's result and again in a message of the user
+            self._add(EventKind.RESULT, index, self._clean(skill_text(message.text)), of_client=True)
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
             self.found.append(replace(event, was_waiting=message.was_waiting))
             return

@@ -81,6 +81,7 @@ def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[t
     elsewhere = analysis.work.elsewhere
     stated = {error.event: error.line for error in analysis.errors if is_shown(error, len(analysis.events))}
     committed = {commit.event: commit.hash for commit in analysis.work.commits}
+    amended = {event for commit in analysis.work.commits for event in commit.amends}
     committed_at = max(committed, default=-1)
     removed, shown_last = _removed(analysis.runs), _ShownLast(analysis.runs)
     pushes = (run for run in sorted(analysis.runs, key=lambda run: run.event) if PUSHES.search(run.key))
@@ -88,6 +89,8 @@ def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[t
 
     def is_gone(run: Run) -> bool:
         """Whether a run made a commit that was amended, rebased or reset since."""
+        if run.event in amended:
+            return True
         if "git commit" not in run.key or run.event in elsewhere or run.outcome is not CommandOutcome.OK:
             return False
         made = committed.get(run.event)

@@ -387,7 +387,8 @@ def _judged(
     ``from_gone``: see `runs_from_gone`. ``between``: the changes that may have fixed it.
     """
     without = [other for number, other in enumerate(from_gone) if not number or shows_gone(run, other, read)]
-    passed = next((other for other in without if other.outcome is not CommandOutcome.FAILED), None)
+    went = (other for other in without if other.outcome is not CommandOutcome.FAILED)
+    passed = next((other for other in went if not _misses_too(run, other)), None)
     first = next((other for other in without if between and between[0].event < other.event), None)
     # If none passed, the first one after a change will do, if it ran all tests and shows all that they printed.
     is_whole = first and read(first.output).failing and read(first.output).is_whole
@@ -504,6 +505,11 @@ def fails_later(run: Run, errors: Sequence[ErrorRecord], number_of_events: int) 
     )
 
 
+def _misses_too(run: Run, other: Run) -> bool:
+    """Whether two runs both call a program that is not there."""
+    return NEVER_RAN.search(run.line) is not None and NEVER_RAN.search(other.output) is not None
+
+
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     """The next successful command of the same program and task, if it is one of the next few runs; else None.
 
@@ -518,6 +524,8 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         # Neither the failed command itself nor a part of it is another way to the whole.
         if asks_for_help(other.command) or contains(run.key, other.key) or other.outcome is not CommandOutcome.OK:
             continue
+        if run.line in other.output or _misses_too(run, other):
+            continue  # it ended well and printed the same error
         if is_unknown and run.key.endswith(f" {other.key}"):
             return other  # the same without the missing runner
         is_same = is_unknown or task_of(first, other.command) == task

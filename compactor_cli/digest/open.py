@@ -316,7 +316,8 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     elif error.fixes:
         sides = _taken_whole(error, analysis)
         error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
-        tried = f"{words.stop}{words.again} {_listed(error.tried[::-1], _MAX_STALE_PATHS)}" if error.tried else ""
+        kept = [path for path in error.tried[::-1] if path not in gone]
+        tried = f"{words.stop}{words.again} {_listed(kept, _MAX_STALE_PATHS)}" if kept else ""
         line = "" if error.is_test_gone else _line_of_fix(error.fixing, error.fixes, words)
         there = [path for path in reversed(error.fixes) if path not in gone]
         fixes = f"{_listed(there or error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import dropwhile, groupby, pairwise
+from itertools import dropwhile, groupby
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import RUNNERS
@@ -79,7 +79,7 @@ _TO_EXPLAIN = pattern(rf"{LEADS}(?:explain|describe|clarify|tell me|walk me thro
 
 _RULE_CHARS = range(12, 240)
 # A rule about what the sentence before it names: `Never edit them by hand`.
-_OF_BEFORE = pattern(r"(?:\S+ ){0,3}(?:them|it|they|these|those|this)\b(?! (?:is|file|repo|project)\b)", re.IGNORECASE)
+_OF_BEFORE = pattern(r"(?:\S+ ){0,4}(?:them|it|they|these|those|this)\b(?! (?:is|file|repo|project)\b)", re.IGNORECASE)
 _LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
 # The beginning of a long message says what it is about; messages of one kind may all end with the same rules.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
@@ -102,12 +102,16 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
     kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
-        for before, sentence in pairwise(("", *sentences(text))):
+        said, plain = ["", "", *sentences(text)], text.replace("**", "")
+        for earlier, before, sentence in zip(said, said[1:], said[2:], strict=False):
             is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
             if not (is_whole and is_rule(sentence)) or sentence in kept:
                 continue
-            with_before = f"{before} {sentence}"  # it says what "them" are
-            rule = _LIST_MARK.sub("", with_before if _OF_BEFORE.match(sentence) and with_before in text else sentence)
+            rule = sentence
+            for one in (before, earlier):  # it says what "them" are
+                whole = f"{one} {rule}"
+                rule = whole if _OF_BEFORE.match(rule) and whole.replace("**", "") in plain else rule
+            rule = _LIST_MARK.sub("", rule)
             if rule not in known:
                 known.add(rule)
                 yield Item(text=f"{label}{rule}", records=records_of((record,)))

@@ -106,7 +106,13 @@ class Harness:
 
 
 # pi replaces the command that asks for a skill by the skill's text.
-_SKILL = re.compile(r"\A\s*<skill name=\"([^\"\n]+)\" location=[^>\n]*>.*?</skill>\s*", re.DOTALL)
+_SKILL = re.compile(r"\A\s*<skill name=\"([^\"\n]+)\" location=[^>\n]*>(.*?)</skill>\s*", re.DOTALL)
+
+
+def skill_text(text: str) -> str:
+    """The text of the skill that a message of the user holds in place of the command that asks for it, or nothing."""
+    found = _SKILL.match(text) if text.lstrip().startswith("<skill ") else None
+    return found[2].strip() if found else ""
 
 
 def _elements(tags: tuple[str, ...], before: str = "") -> re.Pattern[str] | None:

@@ -1736,3 +1736,23 @@ def test_what_was_called_as_the_error_said_leaves_it_no_longer_open() -> None:
     failed = ran("cargo run -- tides list", "Error: This needs the runtime. Use: cargo tides <command>", is_error=True)
     assert shown(failed) != ([], [])
     assert shown(failed, ran("cargo tides list", "12 tides")) == ([], [])
+
+
+def test_a_program_that_is_missing_is_not_done_by_a_run_that_misses_another() -> None:
+    failed = ran("zsh -i -c 'read gauges | head'", "zsh:1: command not found: head", is_error=True)
+    piped = ran("zsh -i -c 'read gauges'", "gauges.sh:12: command not found: rm\nno gauges")
+    assert not any("done by" in line for line in shown(failed, piped)[1])
+    assert any("done by" in line for line in shown(failed, ran("zsh -i -c 'read gauges'", "12 gauges"))[1])
+
+
+def test_a_file_that_is_gone_is_none_after_whose_edit_it_failed_again() -> None:
+    def edit(path: str) -> tuple[Message, ...]:
+        return call("Edit", path, file_path=path, old_string="low = 1", new_string=f"low = {len(path)}"), answer(
+            "ok", path
+        )
+
+    backup = edit("src/old.py"), ran("rm src/old.py", "")
+    _, (fixed,) = shown(
+        FAILED, edit("src/b.py"), backup, FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed")
+    )
+    assert fixed.endswith("; failed again after edits of src/b.py")

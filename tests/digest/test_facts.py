@@ -822,3 +822,18 @@ def test_of_a_pull_request_that_nothing_shows_to_be_merged_nothing_is_stated(run
 def test_no_call_is_ok_whose_output_says_that_the_service_refused() -> None:
     asked = ran("curl -s https://tides.example/gauges -o out.json; cat status", "HTTP 401 Unauthorized")
     assert facts(asked) == ["`curl -s https://tides.example/gauges -o out.json; cat status` → HTTP 401 Unauthorized"]
+
+
+def test_a_commit_elsewhere_that_was_amended_is_no_fact() -> None:
+    first = ran("cd ~/dotfiles && git add a.sh && git commit -m 'Load it'", "[main efad354] Load it\n 1 file changed")
+    amended = ran(
+        "cd ~/dotfiles && git add b.sh && git commit --amend --no-edit", "[main 3f7a364] Load it\n 2 files changed"
+    )
+    edits = [
+        (call("Edit", path, file_path=path, old_string="a", new_string="b"), answer("ok", path))
+        for path in ("/srv/gauges/low.py", "/srv/gauges/high.py", "~/dotfiles/a.sh")
+    ]
+    session = conversation(user("load it"), *edits, first, amended, cwd="/srv/gauges")
+    shown = texts(digest(session, 3_000), Section.COMMANDS)
+    assert any("3f7a364" in fact for fact in shown)
+    assert not any("efad354" in fact for fact in shown)

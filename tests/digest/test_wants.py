@@ -209,6 +209,20 @@ def test_a_rule_of_them_is_carried_with_the_sentence_that_says_what_they_are() -
     assert "AGENTS.md: Do not use it twice." in found
 
 
+def test_a_rule_is_carried_with_all_that_says_what_it_is_about() -> None:
+    rules = (
+        "# Gauges\n\nSetting `cleanup` deletes old readings. This once took the year of **1998**. Do not change this"
+        " without a word.\n\nThe folder `old/` is **left over**. Do not commit from it.\n"
+    )
+    read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(rules, "r"))
+    found = [item.text for item in rules_of(analyse(request(conversation(user(LONG), read))))]
+    assert found == [
+        "AGENTS.md: Setting `cleanup` deletes old readings. This once took the year of 1998. Do not change this"
+        " without a word.",
+        "AGENTS.md: The folder `old/` is left over. Do not commit from it.",
+    ]
+
+
 def test_what_was_to_be_explained_and_nothing_else_is_wanted_no_more() -> None:
     asked = user("What do you mean, no changes? Explain what happened to me, don't do anything."), says("It compared.")
     one = digest(conversation(user(LONG), says("Done."), *asked, user("Fix the cap."), says("Fixed.")), 1_500)

@@ -278,6 +278,14 @@ def test_what_is_not_to_be_pushed_is_not_open(order: str, is_stated: bool) -> No
     assert is_open(STORE, COMMIT) == []
 
 
+def test_what_a_skill_forbids_to_push_is_not_open() -> None:
+    pushed = ran("git push", "To git.example:a/b.git\n   1a2b3c4..4f1c2aa  utc-times -> utc-times")
+    again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
+    skill = '<skill name="commit" location="/skills/commit">\n- **Commit but do NOT push.**\n</skill>'
+    assert is_open(STORE, COMMIT, pushed, CLOCK, user(skill), again) == []
+    assert is_open(STORE, COMMIT, pushed, CLOCK, user("/skill:commit"), again) == ['Not pushed yet: 7e00b6e "Mend it"']
+
+
 def test_what_a_move_or_an_appending_writes_over_was_not_created_by_it() -> None:
     read = (call("Read", "r", file_path="store_test.py"), answer("def test_a(): pass", "r"))
     moved = ran("mv fixed.py store_test.py", "")
