@@ -288,13 +288,19 @@ _PROGRESS = re.compile(
     r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
     r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"
     r"|remote: (?:Counting|Compressing|Enumerating|Total) )"
+    r"|^\s*(?:inflating|extracting|creating): \S+$"
+    # The meter of curl: `51 10.7M   51 5643k    0     0  3903k      0  0:00:02  0:00:01  0:00:01 4583k`
+    r"|^\s*\d{1,3}(?: +[\d.]+[kMGT]?){7}(?: +[\d:-]{7,}){3} +[\d.]+[kMGT]?$|^\s*% Total +% Received "
 )
 
 
 def progress_among(texts: Iterable[str]) -> frozenset[str]:
     """The lines of output that report one passed test, one step of a build or download, or an entry of a log."""
     begins = (*_PROGRESS_STARTS, "20")  # the year that opens an entry of a log
-    may_be = [text for text in texts if "PASS" in text or text.endswith(" ok") or text.startswith(begins)]
+    within = ("PASS", ":--", " 0:00:", "% Received", "ing: ")
+    may_be = (
+        text for text in texts if text.endswith(" ok") or text.startswith(begins) or any(map(text.__contains__, within))
+    )
     return frozenset(filter(_PROGRESS.search, may_be))
 
 

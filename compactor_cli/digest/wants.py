@@ -102,8 +102,8 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
     kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
-        said, plain = ["", "", *sentences(text)], text.replace("**", "")
-        for earlier, before, sentence in zip(said, said[1:], said[2:], strict=False):
+        pieces, plain = ["", "", *sentences(text)], text.replace("**", "")
+        for earlier, before, sentence in zip(pieces, pieces[1:], pieces[2:], strict=False):
             is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
             if not (is_whole and is_rule(sentence)) or sentence in kept:
                 continue

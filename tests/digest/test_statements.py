@@ -391,7 +391,10 @@ def test_that_a_package_passed_and_what_a_program_logs_of_what_it_does_is_progre
     passed = "ok  \ttide/clock\t0.4s"
     logged = "2026/02/03 15:31:41 INFO tide saved component=clock"
     failed = "2026/02/03 15:31:42 ERROR tide lost component=clock"
-    assert noise.progress_among([passed, logged, failed, "ok then, the clock is right"]) == {passed, logged}
+    meter = "51 10.7M   51 5643k    0     0  3903k      0  0:00:02  0:00:01  0:00:01 4583k"
+    unpacked, told = "  inflating: tides/LICENSE", "The read takes 0:00:02 and adds: nothing"
+    lines = [passed, logged, failed, "ok then, the clock is right", meter, unpacked, told]
+    assert noise.progress_among(lines) == {passed, logged, meter, unpacked}
 
 
 def test_a_label_and_the_sentence_below_it_are_one() -> None:
