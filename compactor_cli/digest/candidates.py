@@ -22,7 +22,7 @@ from compactor_cli.digest.replies import asks_the_user, is_option, offered
 from compactor_cli.digest.runs import CommandOutcome, rerun
 from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
-from compactor_cli.digest.texts import sentences, without_end
+from compactor_cli.digest.texts import COLONS, sentences, without_end
 from compactor_cli.digest.tools import (
     REPORTING_TOOLS,
     FileAction,
@@ -307,7 +307,8 @@ def _pieces(
     options = offered(text, is_service=is_service)
 
     def is_step(sentence: str) -> bool:
-        return is_narration(sentence) or (is_past and is_passing(sentence))
+        is_done_next = goes_on and sentence.endswith(COLONS) and only_intends(sentence)
+        return is_done_next or is_narration(sentence) or (is_past and is_passing(sentence))
 
     found = [*statements_of(text)]
     stated = [piece for piece, _, _ in found]

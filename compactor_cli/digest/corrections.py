@@ -245,7 +245,7 @@ def outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
     """A test for statements whose content was soon out of date.
 
     It is true for a short remark on a fault, where an edit followed before the next message; for what is awaited of
-    work in the background, once a later report came; and for the state of commits, once a later command changed it.
+    work in the background, once a report came; for the state of commits or a stash, once a later command changed it.
     """
     events = analysis.events
     changes = {one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)}
@@ -257,12 +257,13 @@ def outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
         if len(events[number].text) <= _MAX_REMARK_CHARS and at < len(edited) and edited[at] < following:
             fixed.add(number)
     moved = max((run.event for run in analysis.runs if _MOVES_COMMITS.search(run.key)), default=-1)
+    unstashed = max((run.event for run in analysis.runs if _TAKES_OUT_STASH.search(run.key)), default=-1)
     reported = max((number for number, event in enumerate(events) if event.is_report), default=-1)
 
     def is_over(one: Statement) -> bool:
         is_fixed = one.event in fixed and _IS_AMISS.search(one.text) is not None
-        is_reported = one.event < reported and _AWAITS.search(one.text) is not None
-        return is_fixed or is_reported or (one.event < moved and _OF_COMMITS.search(one.text) is not None)
+        later = ((reported, _AWAITS), (unstashed, _TAKES_OUT_STASH), (moved, _OF_COMMITS))
+        return is_fixed or any(one.event < event and speaks_of.search(one.text) for event, speaks_of in later)
 
     return is_over
 
@@ -275,6 +276,7 @@ _AWAITS = pattern(
     r"(?:lands?|finish(?:es)?|reports?|returns?|completes?)\b",
     re.IGNORECASE,
 )
+_TAKES_OUT_STASH = pattern(r"\bgit stash (?:pop|apply)\b")
 # A longer message explains something that stays true.
 _MAX_REMARK_CHARS = 200
 # `the gauge is not defined`, `harbour.py still uses it`; not where a reason follows, as in `… is missing because …`

@@ -116,7 +116,8 @@ def with_scripts(
     """All operations, with the edits made by the scripts that the session wrote and ran.
 
     The operations on a script that only tries something are marked ``is_try``: the session created it, a command ran it
-    in its own folder, the user never named it, and files that the session did not create were edited, too.
+    in its own folder, the user never named it, and files that the session did not create were edited, too. What a run
+    of SWE-agent handed in is no try.
     """
     results, by_event = results_of(events), dict[int, list[FileOperation]]()
     for one in operations:
@@ -134,9 +135,15 @@ def with_scripts(
             own = [one for one in own if one.action is not FileAction.EDIT or one.path not in written] + done
         found += own
     users_words = "\n".join(event.text for event in events if event.kind is EventKind.USER)
+    submitted = _SUBMITTED.search(events[-1].text) if events else None
     tries = {path for path in reader.run & reader.created.keys() if posixpath.basename(path) not in users_words}
+    tries.difference_update(submitted[1].split(", ") if submitted else ())
     is_amid_others = any(one.action is FileAction.EDIT and one.path not in reader.created for one in found)
     return tuple(replace(one, is_try=True) if is_amid_others and one.path in tries else one for one in found)
+
+
+# `exit_status: submitted; submission changes clock.py, try.py`
+_SUBMITTED = re.compile(r"; submission changes (.+)")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
-from compactor_cli.digest.commands import shown
+from compactor_cli.digest.commands import sent_words, shown
 from compactor_cli.digest.edits import PROSE, patch_of, viewed_file
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.file_contents import contents
@@ -138,12 +138,15 @@ def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool =
 
     The command and the pattern are cut to ``max_chars``; the name and the file are whole, however long, with the part
     of the file that is read. ``with_last``: a chain of commands that is cut ends with its last one, which may send what
-    the others made.
+    the others made, and a text that it sends stands with its first line.
     """
     command = command_of(call.arguments) if call.tool is ToolKind.COMMAND else ""
     if line := shown(command):
         text = opening(line, max_chars)
-        return f"{mark}{text}{_last_of(command) if with_last and text.endswith(ELLIPSIS) else ''}{mark}"
+        is_cut = text.endswith(ELLIPSIS)
+        subject = opening(sent_words(command).partition("\n")[0], max_chars) if is_cut and with_last else ""
+        after = f' "{subject}"' if subject and subject not in text else ""
+        return f"{mark}{text}{_last_of(command) if with_last and is_cut else ''}{mark}{after}"
     if is_search(call) and (pattern := argument(call.arguments, _LOOKUP_KEYS[:1])):
         return f"{call.name} {opening(pattern, max_chars)}"
     patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
@@ -175,7 +178,7 @@ _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE,
 # `README/tides.md`, `0.40/PR`, `/1e3`.
 _PIECE = re.compile(
     r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$"
-    r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED"
+    r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED|/nolint\b|/go:\w"
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import dropwhile, groupby
 from typing import TYPE_CHECKING
 
@@ -158,7 +158,7 @@ def condensed(
         before = pieces[-1] if pieces and pieces[-1] not in outline else None
         if before and before.place + before.span == place and _DOES_THIS.match(piece):
             pieces[-1] = before._replace(text=f"{before.text} {piece}", span=before.span + 1)
-        elif form is StatementForm.CODE or not (is_noise(piece) or is_courtesy(piece)):
+        elif is_heading or form is StatementForm.CODE or not (is_noise(piece) or is_courtesy(piece)):
             pieces.append(Statement(text=piece, event=0, place=place, form=form))
             if is_heading:
                 outline.append(pieces[-1])
@@ -187,16 +187,33 @@ def condensed(
     rest = [one for one in pieces if one.form is not StatementForm.CODE and one not in first]
     code = _whole_blocks(pieces, left // 2, token_cache)
     rest = [*code, *more(rest, shown_text, left - _cost(code, token_cache))]
-    taken = sorted({*first, *rest}, key=lambda one: one.place)
+    taken = _with_heading_of_checks({*first, *rest}, pieces, outline)
     is_cut = taken and any(one.place > taken[-1].place for one in pieces)
     return f"{joined(taken)} {ELLIPSIS}" if is_cut else joined(taken)
 
 
 # A sentence that asks for what the one before it names: `Do this by running the check.`
 _DOES_THIS = pattern(r"(?:do|try|repeat) (?:this|that|so|it) (?:by|with|in|for|from|as)\b", re.IGNORECASE)
+
+
+def _with_heading_of_checks(
+    taken: Collection[Statement], pieces: Sequence[Statement], outline: Collection[Statement]
+) -> list[Statement]:
+    """The pieces that are taken, in order, without those under a heading of checks that is not: they read as steps."""
+    found: list[Statement] = []
+    is_hidden = False
+    for one in pieces:
+        if one in outline:
+            is_hidden = _HEADS_CHECKS.search(one.text) is not None and one not in taken
+        if one in taken and not is_hidden:
+            found.append(one)
+    return found
+
+
 # A heading of the checks with which the work ends: `## Verification`.
 _HEADS_CHECKS = pattern(
-    r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done)", re.IGNORECASE | re.MULTILINE
+    r"^\W*(?:verif\w+|acceptance\b|testing\b|test plan\b|definition of done|验证|驗證|测试|検証|動作確認|テスト)",
+    re.IGNORECASE | re.MULTILINE,
 )
 # A negation in the sentence that a cut interrupts: `The gauge is not …`.
 _NOT_JUST_BEFORE = pattern(r"(?:\b(?:not?|never)|n['’]t)\b[^.!?\n]*\Z", re.IGNORECASE)

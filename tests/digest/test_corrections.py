@@ -178,6 +178,15 @@ def test_what_was_left_to_do_or_next_stands_until_the_user_asks_for_something(he
     assert nothing not in rendered(digest(conversation(earlier, *AFTER), 500).summary)
 
 
+def test_how_to_take_a_stash_out_stands_until_it_is_taken_out() -> None:
+    told = says("The old store of `read_tides` is there again; `git stash pop` puts the new one of `read_gauges` back.")
+    asked = user("do both gauges show the old times?"), says("They do, both of them show the times of the old store.")
+    stashed = user("put the old store back"), *ran("git stash", "Saved working directory"), told, *asked
+    assert "git stash pop" in shown(*stashed)
+    taken = user("now take the new one"), *ran("git stash pop", "Dropped refs/stash@{0}"), says("It is back.")
+    assert "puts the new one" not in shown(*stashed, *taken)
+
+
 def test_a_correction_that_goes_on_with_a_question_is_one() -> None:
     guess = says("I bet that the harbour sends its readings twice.")
     assert doubted(user("why double?"), guess, user("no, that's not it, it sends them once. can you log them?"))

@@ -145,6 +145,15 @@ def test_a_call_without_a_result_is_no_step_that_was_done() -> None:
     assert texts(one, Section.TASK)[1:] == ["since then: Edit clock.py", "No result seen of: `make export`"]
 
 
+def test_a_commit_without_a_result_is_shown_with_the_first_line_of_its_message() -> None:
+    message = "Read the clock of the northern gauge once\n\nIt was read twice, and the second time it was late.\n"
+    commit = call("Bash", command=f"git add clock.py && git commit -m \"$(cat <<'EOF'\n{message}EOF\n)\"")
+    edit = call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e")
+    one = digest(conversation(user("read the clock once, and commit it"), edit, commit))
+    (line,) = (text for text in texts(one, Section.TASK) if text.startswith("No result seen"))
+    assert line.endswith(' "Read the clock of the northern gauge once"')
+
+
 def test_of_a_long_request_the_beginning_and_the_statements_that_hold_most_are_quoted() -> None:
     filler = "We talked about that for a long time and it is as it is, so please go on with it as you see fit. " * 12
     step = "Add drift_report(gauge) to src/report.py and keep the names of the columns."

@@ -68,3 +68,5 @@ def test_a_script_that_the_user_names_or_that_is_all_there_is_is_no_try() -> Non
     edit = ran("sed -i s/x/y/ notes.md", "")
     assert states(*steps, edit)["/repo/tide.py"].is_try
     assert not states(user("write tide.py"), *steps, edit)["/repo/tide.py"].is_try
+    submitted = ran("submit", "exit_status: submitted; submission changes /repo/tide.py, notes.md")
+    assert not states(*steps, edit, submitted)["/repo/tide.py"].is_try

@@ -801,6 +801,16 @@ def test_a_request_that_asks_for_what_stands_before_it_is_quoted_with_that() -> 
         assert "Do this by" not in shown or "If the check needs a file" in shown
 
 
+def test_checks_of_a_request_that_is_cut_stand_under_their_heading_or_not_at_all() -> None:
+    steps = "\n".join(f"{n}. 将第 {n} 个水位计的读数改为每小时读取一次,并写入表格" for n in range(1, 9))
+    checks = "\n".join(f"{n}. 打开页面 {n}, 看到 `gauge_{n}` 的读数" for n in range(1, 6))
+    asked = f"# 水位计\n\n## 实现\n\n{steps}\n\n## 验证方式\n\n{checks}\n"
+    for tokens in range(40, 120, 20):
+        shown = condensed(asked, tokens, token_cache(), lambda pieces, *_: pieces[:4])
+        assert "打开页面" in shown
+        assert "验证方式" in shown
+
+
 def test_what_is_to_be_tried_by_hand_is_open_until_a_tool_tries_it() -> None:
     plan = "Read the clock once.\n\n## Verification\n\n1. `make test` passes\n2. Manual test: open the page and read it"
     edit = call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e")
