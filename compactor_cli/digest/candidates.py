@@ -61,6 +61,8 @@ OFFERED_FACTOR = 0.4
 # An intention of a message after which the work went on: most were carried out.
 INTENDED_FACTOR = 0.6
 CODE_FACTOR, LEANING_FACTOR = 0.4, 0.85  # a line of code; a sentence that depends on the one before it
+# Of a line of code that only returns: alone, it reads as what the code always does.
+RETURN_FACTOR = 0.25
 # Thoughts weigh less than messages, which state the outcome; their places follow those of the event before them.
 THOUGHT_FACTOR, _THOUGHT_PLACE = 0.4, 1_000
 # A statement that was spoken is shortened from this length on.
@@ -348,11 +350,12 @@ def _pieces(
 def _telling(piece: str, form: StatementForm) -> float:
     """The factor for what a statement says: whether it is code, makes a choice, gives a reason or finds a cause."""
     if form is StatementForm.CODE:
-        return CODE_FACTOR
+        return CODE_FACTOR * (RETURN_FACTOR if _RETURNS.match(piece) else 1.0)
     cue = CUE_FACTOR if chooses(piece) or gives_reason(piece) else 1.0
     return cue * CAUSE_FACTOR if form in _STATED and finds_cause(piece) else cue
 
 
+_RETURNS = re.compile(r"\s*(?:return|break|continue|raise|throw)\b")
 # A heading above praise or minor points of a review: `Suggestions`, `What's good`.
 _MINOR = pattern(
     r"^\W*(?:\w+ )?(?:suggestions?|nits?|minor|low|optional|positives?|praise|strengths?|what(?:'s| is) good)\b",

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conversation import answer, call, conversation, digest, ran, rendered, says, user
+from conversation import answer, call, conversation, digest, ran, rendered, request, says, user
 
+from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.salience import shortened
 
 WORTHS = """
@@ -126,3 +128,11 @@ def test_the_program_that_a_tool_runs_is_no_text_that_was_sent() -> None:
     shown = rendered(digest(conversation(user("measure the gauge"), *ran_it, says("It is measured.")), 3_000).summary)
     assert "`git commit`: " not in shown
     assert "Step 8" not in shown
+
+
+def test_of_quoted_code_a_line_that_only_returns_weighs_less_than_what_it_calls() -> None:
+    code = "```go\nlevel := readGauge(northHarbour)\nreturn level, errNoGauge\n```"
+    told = says(f"The gauge of the north is read as follows, and it fails where there is none:\n\n{code}\n")
+    found = candidates_of(analyse(request(conversation(user("how is it read?"), told))), 1_500)
+    weights = {one.text.strip(): one.weight for one in found}
+    assert weights["return level, errNoGauge"] < weights["level := readGauge(northHarbour)"]
