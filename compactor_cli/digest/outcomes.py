@@ -519,9 +519,9 @@ _OF_BRANCHES = pattern(r"\b(?:branch|main|master|trunk|pull|check ?out|switch|me
 
 
 def _names(operations: Sequence[FileOperation]) -> Mapping[str, str]:
-    """The name of each changed file by its path, with its folder where another changed file has the same name."""
+    """The name of each changed file by its path, with its folder where another file that was used has the same name."""
     paths = {one.path for one in operations if one.action is not FileAction.READ}
-    times = Counter(path.rpartition("/")[2] for path in paths)
+    times = Counter(path.rpartition("/")[2] for path in {one.path for one in operations})
     return {path: "/".join(path.split("/")[-2 if times[path.rpartition("/")[2]] > 1 else -1 :]) for path in paths}
 
 

@@ -562,3 +562,14 @@ def test_a_question_is_answered_by_the_sentence_that_is_about_what_it_asks() -> 
     )
     session = conversation(asked, first, *ran("cat pump.log", "off"), says(f"{told}{'It is closed now. ' * 8}"), NEXT)
     assert analyse(request(session)).outcomes[1].text == "replied: The sluice opens only by hand at low tide."
+
+
+def test_a_file_is_named_with_its_folder_where_one_that_was_read_has_the_same_name() -> None:
+    def outcome(*before: Message) -> str:
+        hooks = call("Edit", "h", file_path="gauges/hooks.py", old_string="a", new_string="b"), answer("ok", "h")
+        session = conversation(user(ASKED), *before, *hooks, says("It is done."), NEXT)
+        return analyse(request(session)).outcomes[1].text
+
+    assert outcome() == "edited hooks.py"
+    read = call("Read", "r", file_path="tides/hooks.py"), answer("low = 1", "r")
+    assert outcome(*read) == "edited gauges/hooks.py"
