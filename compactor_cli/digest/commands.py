@@ -44,6 +44,11 @@ def sent_words(command: str) -> str:
     return _SIGNATURE.sub("", _ESCAPED.sub(r"\1", sent[sent.lastindex or 0])).strip() if sent else ""
 
 
+def sent_subject(command: str) -> str:
+    """The first line of what a command sends, as the subject of a commit; empty where it sends nothing."""
+    return sent_words(command).partition("\n")[0].strip()
+
+
 # `gh pr comment 12 --body "Read the gauge"`, `git commit -F - <<'EOF'`, `gh api … -f body='…'`
 _SENT = pattern(
     rf"""\b(?:gh|{GIT}commit)\b[^|;&]{{0,2000}}? """

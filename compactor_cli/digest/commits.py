@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from compactor_cli.digest.commands import sent_words
+from compactor_cli.digest.commands import sent_subject
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileState
@@ -209,7 +209,7 @@ def _quietly_made(
     One that amends the last of those ``before`` it, without a message of its own, keeps the subject. None if the run is
     not quiet, failed or has no message, or if it prints an error and no log shows the commit.
     """
-    run, subject = runs[number], sent_words(runs[number].command).partition("\n")[0].strip()
+    run, subject = runs[number], sent_subject(runs[number].command)
     if not subject and "--amend" in words and before:
         subject = before[-1].subject
     is_quiet = any(_QUIET.fullmatch(word) for word in words) or _SAYS_OK.search(run.output) is not None

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.language import FixedWords, dense_share, terms, words_of
+from compactor_cli.digest.language import FixedWords, dense_share, shares_term, terms, words_of
 from compactor_cli.digest.messages import PLEASE, PROMPT
 from compactor_cli.digest.noise import is_narration
 from compactor_cli.digest.replies import (
@@ -430,14 +430,11 @@ _POINTS_BACK = pattern(r"\b(?:it|this|that|them|these|those|both)\b", re.IGNOREC
 # An open question, which any words may answer: `Which harbour is meant?`.
 _IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 # An offer of one more step after the work (`Want me to plot it?`): the next request is seldom an answer to it.
-_OFFERS = pattern(
-    r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)\b(?!.*\bor\b)",
-    re.IGNORECASE,
-)
+_OFFER = r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)"
+_OFFERS = pattern(rf"{_OFFER}\b(?!.*\bor\b)", re.IGNORECASE)
 # An offer of a step that decides nothing about the work itself: `Want me to commit the tables?`
 _OFFERS_WORK = pattern(
-    r"\W*(?:(?:do you )?want (?:me )?to|would you like (?:me )?to|shall I|should I|ready to)"
-    r" (?:go (?:ahead|on) and |now |also |first )?"
+    rf"{_OFFER} (?:go (?:ahead|on) and |now |also |first )?"
     r"(?:commit|push|merge|open|search|look|dig|start|continue|investigate)\b",
     re.IGNORECASE,
 )
@@ -463,7 +460,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
     offered = " ".join((question, *options))
     # `Okay, now …` may only close the matter and move on.
-    agrees = agrees and not (_MOVES_ON.match(answer) and set(terms(offered)).isdisjoint(terms(answer)))
+    agrees = agrees and (not _MOVES_ON.match(answer) or shares_term(offered, answer))
     goes_on = offered == question and _GOES_ON.search(question) is not None
     if agrees or declines(answer) or (is_brief and is_short and not goes_on):
         return False
@@ -471,7 +468,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
         return True
     if is_brief and _IS_OPEN.search(question):
         asks_which = offered != question and _ASKS_WHICH.search(question) is not None
-        return asks_which and set(terms(offered)).isdisjoint(terms(answer))
+        return asks_which and not shares_term(offered, answer)
     return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
 
 

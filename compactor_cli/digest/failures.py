@@ -480,7 +480,8 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     fixed = (line for line in gone if any(is_about(path, line) for path in fixes))
     kinds = (": ".join(line[line.rfind("/", 0, line.find(": ")) + 1 :].split(": ")[:2]) for line in fixed)
     line = " · ".join(islice((head(kind, _MAX_PLACE_CHARS) for kind in kinds), _MAX_GONE))
-    records = (run.result_record, *(one.result_record for one in again[:1]))
+    if not line:
+        return {}
     is_passed = any(one.outcome is CommandOutcome.OK and contains(one.key, run.key) for one in later)
     one = ErrorRecord(
         line=line,
@@ -488,10 +489,10 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
         event=run.event,
         status=Status.FIXED,
         fixes=fixes,
-        records=records,
-        then="" if is_passed or not again else again[-1].line,
+        records=(run.result_record, again[0].result_record),
+        then="" if is_passed else again[-1].line,
     )
-    return {(f"{run.key} (in part)", line): one} if line else {}
+    return {(f"{run.key} (in part)", line): one}
 
 
 _MAX_PLACE_CHARS, _MAX_GONE = 60, 4

@@ -254,6 +254,11 @@ def terms(text: str) -> list[str]:
     return [word for word in raw_terms(text) if is_term(word)]
 
 
+def shares_term(one: str, other: str) -> bool:
+    """Whether a word that carries meaning stands in both texts."""
+    return not set(terms(one)).isdisjoint(terms(other))
+
+
 def raw_terms(text: str) -> list[str]:
     """What `terms` picks from: the words in lower case, and two-character runs of scripts without spaces."""
     if _has_ascii_words(text):

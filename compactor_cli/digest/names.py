@@ -11,7 +11,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.atoms import AtomKind, atom_texts
-from compactor_cli.digest.commands import sent_words, shown
+from compactor_cli.digest.commands import sent_subject, shown
 from compactor_cli.digest.edits import PROSE, patch_of, viewed_file
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.file_contents import contents
@@ -144,7 +144,7 @@ def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool =
     if line := shown(command):
         text = opening(line, max_chars)
         is_cut = text.endswith(ELLIPSIS)
-        subject = opening(sent_words(command).partition("\n")[0], max_chars) if is_cut and with_last else ""
+        subject = opening(sent_subject(command), max_chars) if is_cut and with_last else ""
         after = f' "{subject}"' if subject and subject not in text else ""
         return f"{mark}{text}{_last_of(command) if with_last and is_cut else ''}{mark}{after}"
     if is_search(call) and (pattern := argument(call.arguments, _LOOKUP_KEYS[:1])):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, done_instead, is_check, tests_not_run
-from compactor_cli.digest.commands import acting_part, command_key, sent_words, shown
+from compactor_cli.digest.commands import acting_part, command_key, sent_subject, shown
 from compactor_cli.digest.commits import is_push_forbidden
 from compactor_cli.digest.edits import WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
@@ -286,7 +286,7 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         command = opening(shown(error.command), _MAX_COMMAND_CHARS)
     if error.status is not Status.FIXED and command.endswith(_MESSAGE_UNSEEN):
         # The subject tells what is to be committed again.
-        subject = opening(sent_words(error.command).partition("\n")[0], _MAX_COMMAND_CHARS)
+        subject = opening(sent_subject(error.command), _MAX_COMMAND_CHARS)
         command = f'{command.removesuffix(ELLIPSIS)}"{subject}"' if subject else command
     where = f"`{command}`{words.colon}" if command and f"{command}:" not in error.line else ""
     if (conflicts := conflicting_files(error.line)) and error.status is not Status.FIXED:

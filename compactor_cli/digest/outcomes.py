@@ -16,7 +16,7 @@ from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, is_subagent
-from compactor_cli.digest.language import FixedWords, apart, terms
+from compactor_cli.digest.language import FixedWords, apart, shares_term, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
 from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
 from compactor_cli.digest.replies import asks, is_assent, last_question
@@ -272,7 +272,7 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
     if not (is_yes_or_no or _IS_NO.match(answer)):
         prose = _LISTS.split(closing, maxsplit=1)[0]
         stated = [*filter(_states, sentences(prose)[:_MAX_LEADING])] if asks(asked) else []
-        on_it = (one for one in stated if not set(terms(asked)).isdisjoint(terms(one)))
+        on_it = (one for one in stated if shares_term(asked, one))
         answer = next(on_it, next(iter(stated), ""))
     if not answer and len(closing) < _MIN_REPLY_CHARS:
         return None
@@ -289,7 +289,7 @@ def _answers_at_once(asked: str, text: str, *, is_last: bool) -> bool:
     first = next(iter(sentences(text)), "")
     if (not is_last and len(first) < _MIN_AT_ONCE_CHARS) or _LET_ME.search(first):
         return False
-    is_on_it = is_last or _IS_NO.match(first) or _IS_YES.match(first) or not set(terms(asked)).isdisjoint(terms(first))
+    is_on_it = is_last or _IS_NO.match(first) or _IS_YES.match(first) or shares_term(asked, first)
     return _states(first) and is_on_it and not (is_narration(first) or only_announces(first))
 
 
