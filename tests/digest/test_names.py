@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from conversation import answer, call, conversation, digest, ran, rendered, request, says, texts, token_cache, user
 
 from compactor_cli.digest.analysis import analyse
@@ -162,17 +164,14 @@ def test_words_with_a_slash_that_a_comment_writes_are_no_name() -> None:
     assert "gauges/north" in shown(*edits, ran("ls gauges/north", "one two"))
 
 
+def _files(names: list[str], *messages: Message) -> Mapping[str, str]:
+    return _files_of(analyse(request(conversation(user("set up the gauge"), *messages))), names)
+
+
 def test_what_a_file_was_searched_for_is_not_listed_under_it() -> None:
-    found = analyse(
-        request(
-            conversation(
-                user("set up the gauge"),
-                *ran("cat gauge.env | rg 'TIDE_LEVEL|TIDE_ZONE'", "TIDE_ZONE=utc"),
-                says("It has TIDE_ZONE and no TIDE_LEVEL."),
-            )
-        ),
-    )
-    assert _files_of(found, ["TIDE_LEVEL", "TIDE_ZONE"]) == {"TIDE_ZONE": "gauge.env"}
+    searched = ran("cat gauge.env | rg 'TIDE_LEVEL|TIDE_ZONE'", "TIDE_ZONE=utc")
+    found = _files(["TIDE_LEVEL", "TIDE_ZONE"], *searched, says("It has TIDE_ZONE and no TIDE_LEVEL."))
+    assert found == {"TIDE_ZONE": "gauge.env"}
 
 
 def test_files_and_words_that_a_slash_joins_and_prices_are_no_names() -> None:
@@ -188,15 +187,11 @@ def test_what_a_command_searched_for_is_no_name_unless_it_stands_elsewhere() -> 
 
 
 def test_a_name_is_listed_under_the_file_that_declares_it() -> None:
-    found = analyse(
-        request(
-            conversation(
-                user("set up the gauge"),
-                *ran("cat gauge.go", "func (g *Gauge) readLevel() int {"),
-                *ran("cat gauge_test.go", "level := gauge.readLevel()"),
-                *ran("cat NOTES.md", "def readLevel"),
-                says("It reads."),
-            )
-        ),
+    found = _files(
+        ["readLevel"],
+        *ran("cat gauge.go", "func (g *Gauge) readLevel() int {"),
+        *ran("cat gauge_test.go", "level := gauge.readLevel()"),
+        *ran("cat NOTES.md", "def readLevel"),
+        says("It reads."),
     )
-    assert _files_of(found, ["readLevel"]) == {"readLevel": "gauge.go"}
+    assert found == {"readLevel": "gauge.go"}
