@@ -98,11 +98,10 @@ class _AttachmentReader:
             self.planning = call.record if call.name == ATTACHMENTS.plan_tools[0] else -1
         elif is_done and call.tool is ToolKind.EDIT and not _argument(call, "file_path").endswith(PROSE):
             self.planning = -1  # an edit of anything but prose shows that the mode was left in another way
-        elif is_done and "git commit" in command:
-            self.planning = -1  # so does a commit
         elif is_done and (ends := _ENDS.findall(command)):
             self._end(ends)
         if is_done and "git commit" in command:
+            self.planning = -1  # so does a commit
             self.failed.clear()  # what needed that work was finished without it
         if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
