@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     pass
 
 # A statement of at most this many characters that stands between two chosen ones is taken with them.
-BRIDGE_CHARS = 48
+BRIDGE_CHARS = 80
 # A statement of at most this many characters that turns against the one before it ("But …") is taken with that one.
 CONTRAST_CHARS = 240
 # Worth of a name that is certain to be used again, in work on files and in a conversation, whose words tell more than
