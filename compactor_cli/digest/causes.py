@@ -150,6 +150,9 @@ def find_causes(
             found_for = edits.made_for(names, number, following)
             is_late = bool(found_for) and found_for[-1].event < number and not _REPORTS_FIX.search(event.text)
             is_fault = not is_late and (not _FOUND_IT.match(text) or _NAMES_FIX.search(text))
+            # An explanation of how something works may name a file that is edited much later for something else.
+            is_soon = not found_for or events[found_for[0].event].turn <= event.turn + 1
+            is_fault = is_fault and (is_soon or _is_about_fault(events, event.turn, failed))
             is_over = bool(found_for) or newest_edit > number or explained > event.turn
             is_left = not is_over and all(events[one.event].turn == event.turn for one in found)
             is_left = is_left and _is_about_fault(events, event.turn, failed)

@@ -511,6 +511,10 @@ def _misses_too(run: Run, other: Run) -> bool:
     return NEVER_RAN.search(run.line) is not None and NEVER_RAN.search(other.output) is not None
 
 
+# What a pull does with what was fetched: `git merge --ff-only origin/main`.
+_BRINGS_IN = pattern(r"\bgit (?:merge|rebase|reset)\b[^;&|\n]*(?: (?:origin|upstream)/\S+| FETCH_HEAD| @\{u\S*)")
+
+
 def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     """The next successful command of the same program and task, if it is one of the next few runs; else None.
 
@@ -529,6 +533,8 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
             continue  # it ended well and printed the same error
         if is_unknown and run.key.endswith(f" {other.key}"):
             return other  # the same without the missing runner
+        if first == "git pull" and (found := _BRINGS_IN.search(other.command)):
+            return replace(other, command=found[0])
         is_same = is_unknown or task_of(first, other.command) == task
         if first and is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
             return other

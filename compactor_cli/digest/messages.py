@@ -238,7 +238,23 @@ def lasting(text: str) -> int:
     """How far a message reaches: ``ALL_WORK`` if it sets a limit, 1 if it objects, 0 if it does neither or is long."""
     if len(text) > _MAX_LASTING_CHARS:
         return 0
-    return ALL_WORK if _LIMIT.search(text) else 1 if _OBJECTION.search(text) else 0
+    return ALL_WORK if _LIMIT.search(text) or insists(text) else 1 if _OBJECTION.search(text) else 0
+
+
+def insists(text: str) -> bool:
+    """Whether a message comes back to an earlier instruction that was not followed."""
+    return _INSISTS.search(text) is not None
+
+
+# `as I asked`, `why are you still rounding?`
+_INSISTS = pattern(
+    r"\bI(?:['’]ve| have)? (?:(?:already|just|clearly|specifically|explicitly) )?(?:told|asked|instructed) you\b"
+    r"|\b(?:as|like|what) I (?:(?:already|just) )?(?:said|asked|told)\b|\bdidn['’]?t I (?:say|tell|ask)\b"
+    r"|\bI (?:already|clearly|specifically|explicitly) (?:said|asked)\b|\bhow many times\b"
+    r"|\bwhy (?:are|do|did) you (?:still|keep|again)\b|\byou (?:still )?keep \w+ing\b"
+    r"|(?:不是|都|已经|早就)(?:跟你|和你)?说(?:了|过)|我说过|言ったよね|と言った",
+    re.IGNORECASE,
+)
 
 
 ALL_WORK = 2

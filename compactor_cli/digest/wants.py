@@ -18,6 +18,7 @@ from compactor_cli.digest.messages import (
     PROMPT,
     UserMessage,
     forbids,
+    insists,
     is_pasted,
     is_remark,
     is_rule,
@@ -66,7 +67,7 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
         (asks(one) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one) for one in sentences(message.text)
     )
     shows_output = not message.requests and is_pasted(message.text)
-    return not message.stopped and (only_asks or shows_output)
+    return not (message.stopped or insists(message.text)) and (only_asks or shows_output)
 
 
 # "Could we keep both?": what somebody would like, in a question.

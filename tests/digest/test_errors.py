@@ -483,6 +483,13 @@ def test_a_file_that_a_finding_names_is_edited_for_it_in_any_later_turn() -> Non
     )
 
 
+def test_an_explanation_is_no_fault_because_a_file_that_it_names_was_edited_much_later() -> None:
+    explained = says("Without the chart you do not know the depth. That's why `src/gauge.py` reads `tides.csv` first.")
+    asked = (user("can the harbour do without?"), explained, user("and at low tide?"), says("No."), user("Add a clock"))
+    one = digest(conversation(*asked, *edit("src/gauge.py")), 3_000)
+    assert texts(one, Section.ERRORS) == []
+
+
 def test_what_was_looked_for_and_found_is_no_fault() -> None:
     assert causes(says("Found it! The level is kept in `gauge_levels.json` beside the harbour's maps.")) == []
 
@@ -1346,6 +1353,16 @@ def test_a_push_that_was_turned_down_is_shown_with_what_brought_it_through() -> 
         ran("git push", refused, is_error=True), pulled, ran("git push", "   10cdeb6..6c51f94  utc -> utc")
     )
     assert fixed == ["`git push`: ! [rejected]        utc -> utc (fetch first) → passed after `git pull --rebase`"]
+
+
+def test_a_pull_that_failed_is_done_by_the_merge_of_what_was_fetched() -> None:
+    dirty = "error: cannot pull with rebase: You have unstaged changes.\nerror: Please commit or stash them."
+    pull = ran("git pull --ff-only origin main", dirty, is_error=True)
+    merge = ran("git stash\ngit merge --ff-only origin/main\ngit stash pop", "Updating 37922e7..becaf0c\nFast-forward")
+    line = "`git pull --ff-only origin main`: error: cannot pull with rebase: You have unstaged changes."
+    assert shown(pull, merge) == ([], [f"{line} → done by `git merge --ff-only origin/main`"])
+    other = ran("git merge --no-ff tide-table", "Merge made by the 'ort' strategy.")
+    assert shown(pull, other) == ([f"{line} — failed"], [])
 
 
 def test_a_part_of_what_failed_run_alone_is_no_other_way_to_the_whole() -> None:

@@ -46,6 +46,23 @@ def test_messages_stand_verbatim_in_order_with_their_records() -> None:
     assert texts(one, Section.TASK)[0].endswith(LONG + "3")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Why are you still calling the gauge in the shell when I told you to use the tide server?",
+        "Didn't I say that the gauge is read by the tide server?",
+        "why do you keep rounding?",
+    ],
+)
+def test_a_question_that_comes_back_to_an_instruction_is_what_the_user_wants(words: str) -> None:
+    done = (user(LONG), BUILD, says("Built."), user(words), says("You are right, I will."), user("Now " + LONG), BUILD)
+    shown = texts(digest(conversation(*done), 900), Section.USER)
+    assert any(text.startswith(words) for text in shown), shown
+    asked = "Which of the two gauges is read by the tide server, and since when?"
+    done = (user(LONG), BUILD, says("Built."), user(asked), says("The first."), user("Now " + LONG), BUILD)
+    assert not any(text.startswith(asked) for text in texts(digest(conversation(*done), 900), Section.USER))
+
+
 def test_the_users_lists_stay_word_for_word() -> None:
     found = user_messages(events_of(user("Q: what happens if:\n- the agent is running\n\n- a human makes a change?")))
     assert found[0].text == "Q: what happens if: - the agent is running - a human makes a change?"
