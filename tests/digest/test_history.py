@@ -419,6 +419,17 @@ def test_an_ellipsis_stands_for_sentences_that_are_left_out_between_two() -> Non
     assert running_text([first, last], {}) == "The drift is 0. … The drift is 2."
 
 
+def test_a_sentence_between_two_chosen_ones_is_quoted_with_them_so_that_its_condition_is_not_lost() -> None:
+    limit = "It is not so where there was no one there to do it by then."
+    words = ("`gauge_store` resends the lines of the gauge.", limit, "`tide_export` drops them as duplicates.")
+    others = [f"The harbour_{n} sends the level_{n} of its gate_{n}." for n in range(40)]
+    found = read(user("why twice?"), says(" ".join(words)), *map(says, others))
+    candidates = candidates_of(found, 400)
+    ends = [at for at, one in enumerate(candidates) if one.text in (words[0], words[2])]
+    choice = Choice(candidates, (), found.worth, count, first=[(ends, 1.0)])
+    assert [one.text for one in choice.choose(300) if one.event == 1] == [*words]
+
+
 def test_imports_and_the_frame_of_a_diff_tell_nothing() -> None:
     shown = (
         call("Read", "r", file_path="tide.go"),
