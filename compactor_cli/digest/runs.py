@@ -17,6 +17,7 @@ from compactor_cli.digest.commands import (
     may_act_outside,
     searched_for,
     searches_for_errors,
+    sent_subject,
 )
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.error_lines import (
@@ -136,9 +137,32 @@ def runs(events: Sequence[Event]) -> tuple[Run, ...]:
         # Input without a letter or digit is a key that was pressed.
         if any(map(str.isalnum, command_of(event.arguments))) and not editor_step(event)
     )
+    if found and not results:
+        found = tuple(_as_stated(run, events) for run in found)
     # Most outputs show only the end: what one run echoes at its beginning holds for all of its key.
     echoed = {run.key: run.echoed for run in found if run.echoed}
     return tuple(replace(run, echoed=echoed[run.key]) if run.key in echoed else run for run in found)
+
+
+def _as_stated(run: Run, events: Sequence[Event]) -> Run:
+    """A run whose result the client does not record: of a commit or a push, with what the assistant reports next."""
+    spoken = (one for one in events[run.event + 1 :] if one.kind in (EventKind.ASSISTANT, EventKind.USER))
+    report = next(spoken, None) if _HANDS_ON.search(run.key) else None
+    found = _HANDED_ON.search(report.text) if report and report.kind is EventKind.ASSISTANT else None
+    if not (report and found):
+        return run
+    output = f"[{found['branch'] or 'HEAD'} {found['hash']}] {sent_subject(run.command)}"
+    output = output if "git commit" in run.key else found[0]
+    return replace(
+        run, outcome=CommandOutcome.OK, line=found[0], output=output, result_record=report.record, is_read_only=False
+    )
+
+
+_HANDS_ON = pattern(r"\bgit (?:commit|push)\b")
+# `Committed and pushed `1a2b3c4` to `tides`
+_HANDED_ON = pattern(
+    r"\b(?:[Cc]ommitted|[Pp]ushed)\b[^.\n`]{0,40}`(?P<hash>[0-9a-f]{7,40})`(?: (?:to|on) `(?P<branch>[\w./-]+)`)?"
+)
 
 
 def _run(event: Event, number: int, result: Event | None) -> Run:

@@ -15,7 +15,7 @@ from compactor_cli.model.value import dataclass
 # Names of planning tools, as `short_name` gives them.
 PLAN_TOOLS = frozenset(
     "todowrite exitplanmode updateplan writetodos settodolist updatetodolist todo todolist todoread taskcreate"
-    " taskupdate tasklist taskget managetodolist tasktracker plan setplan planning writeplan".split()
+    " taskupdate tasklist taskget managetodolist tasktracker plan setplan createplan planning writeplan".split()
 )
 
 
@@ -115,13 +115,20 @@ class TodoReplay:
         elif name == _QUERY_TOOL:
             self._run(_query(arguments), record)
         elif steps := _steps(arguments):
-            self._has_tasks = False
-            live = ((str(i), text, state) for i, (text, state) in enumerate(steps) if state not in _DROPPED)
-            self.todos = {
-                key: Todo(text=text, state=_STATES.get(state, State.OPEN), record=record) for key, text, state in live
-            }
+            self._take(steps, record, is_whole=arguments.get("merge") is not True)
         elif isinstance(plan := arguments.get("plan"), str) and plan.strip():
             self.text, self.record = plan, record
+
+    def _take(self, steps: Iterable[tuple[str, str, str]], record: int, *, is_whole: bool) -> None:
+        """Replace the list by these steps, or change the steps of these keys, which then may have no text."""
+        self._has_tasks, before = False, self.todos
+        self.todos = {} if is_whole else {**before}
+        for key, text, status in steps:
+            if status in _DROPPED:
+                self.todos.pop(key, None)
+            elif text or key in before:
+                state = _STATES.get(status, State.OPEN)
+                self.todos[key] = Todo(text=text or before[key].text, state=state, record=record)
 
     def close(self, key: str, record: int) -> None:
         """Mark a step as done, if the list has one with this key that is not done."""
@@ -170,24 +177,35 @@ class TodoReplay:
         self._created = max(self._created, len(shown))
 
 
-def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The text and status of each step in a planning call, in any of the shapes that agents use; empty if none."""
+def _steps(arguments: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Key, text and status of each step in a planning call, in any of the shapes that agents use; empty if none.
+
+    The key is what the call names the step by, else its place in the list.
+    """
     for key in _LIST_KEYS:
         value = arguments.get(key)
         if isinstance(value, str) and "[" in value:
-            found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ xX~-]?)\]\s*(.+)$", value, re.MULTILINE)
-            return [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]
+            found = re.findall(r"^\s*(?:[-*]\s+|\d+\.\s+)?\[([ x~X-]?)\]\s*(.+)$", value, re.MULTILINE)
+            marked = [(step, {"~": "-"}.get(mark, mark.lower())) for mark, step in found]
+            return [(str(place), *step) for place, step in enumerate(marked)]
         if isinstance(value, (list, tuple)):
-            steps: list[tuple[str, str]] = []
-            for entry in value:
-                if isinstance(entry, Mapping):
-                    texts = (text for key in _TEXT_KEYS if isinstance(text := entry.get(key), str) and text.strip())
-                    done = "done" if entry.get("completed") is True else ""
-                    steps.append((next(texts, ""), str(entry.get("status") or entry.get("state") or done).lower()))
-                elif isinstance(entry, str):
-                    steps.append((entry, ""))
-            return [step for step in steps if step[0]]
+            steps = [step for place, entry in enumerate(value) if (step := _step(entry, str(place)))]
+            is_named = len({step[0] for step in steps}) == len(steps)
+            return steps if is_named else [(str(place), *step[1:]) for place, step in enumerate(steps)]
     return []
+
+
+def _step(entry: Any, place: str) -> tuple[str, str, str] | None:
+    """Key, text and status of an entry of a list of steps; None if it is of another kind."""
+    if isinstance(entry, str):
+        return place, entry, ""
+    if not isinstance(entry, Mapping):
+        return None
+    texts = (text for key in _TEXT_KEYS if isinstance(text := entry.get(key), str) and text.strip())
+    done = "done" if entry.get("completed") is True else ""
+    key = entry.get("id")
+    named = str(key) if isinstance(key, (str, int)) and key != "" else place
+    return named, next(texts, ""), str(entry.get("status") or entry.get("state") or done).lower()
 
 
 def _query(arguments: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 from conversation import answer, call, conversation, digest, ran, says, texts, user
 
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Message
+from compactor_cli.model.transcript import Message, Role, ToolCall, ToolResult
 
 STORE = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
 CLOCK = (call("Edit", "c", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "c"))
@@ -430,3 +430,21 @@ def test_a_commit_that_was_picked_to_another_branch_is_named_as_it_is_there() ->
         "Switched to a new branch 'utc-again'\n[utc-again 9e8d7c6] Store UTC\n Date: Mon\n 1 file changed",
     )
     assert states_of(STORE, first, picked) == ["store.py — edited, in commit 9e8d7c6"]
+
+
+def unanswered(command: str) -> Message:
+    """A call, and the result that the client did not record."""
+    made = ToolCall(id="", name="Bash", arguments={"command": command})
+    return Message(role=Role.ASSISTANT, parts=(made, ToolResult(id="", text="", is_recorded=False)))
+
+
+def test_where_no_results_are_recorded_a_commit_is_known_by_the_report_of_it() -> None:
+    edit = call("Edit", file_path="store.py", old_string="a", new_string="b")
+    made = unanswered("git add store.py && git commit -m 'Store UTC' && git push")
+    report = says("Committed and pushed `4f1c2aa` to `main`:\n\n**Store UTC**")
+    assert states_of(edit, made, report) == ["store.py — edited, in commit 4f1c2aa"]
+    assert is_open(edit, made, report) == []
+    assert states_of(edit, made, says("The commit needs a name.")) == ["store.py — edited"]
+    # What a client records is believed, and not what the assistant makes of it.
+    shown = ran("git commit -am 'Store UTC'", "[main 0d1c2bb] Store UTC\n 1 file changed")
+    assert states_of(STORE, shown, report) == ["store.py — edited, in commit 0d1c2bb"]

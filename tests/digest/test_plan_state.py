@@ -53,6 +53,26 @@ MADE = call(
 )
 
 
+def test_a_call_that_changes_some_steps_leaves_the_others_as_they_are() -> None:
+    steps = [{"id": "a", "content": "Write it", "status": "in_progress"}, {"id": "b", "content": "Ship it"}]
+    changed = [{"id": "a", "status": "completed"}, {"id": "c", "content": "Test it", "status": "in_progress"}]
+    listed = call("TodoWrite", "1", merge=False, todos=steps), answer("ok", "1")
+    more = call("TodoWrite", "2", merge=True, todos=changed), answer("ok", "2")
+    state = plan_state(events_of(*listed, *more))
+    assert [(one.text, one.state) for one in state.todos] == [
+        ("Write it", State.DONE),
+        ("Ship it", State.OPEN),
+        ("Test it", State.DOING),
+    ]
+    dropped = call("TodoWrite", "3", merge=True, todos=[{"id": "b", "status": "cancelled"}]), answer("ok", "3")
+    assert [one.text for one in plan_state(events_of(*listed, *more, *dropped)).todos] == ["Write it", "Test it"]
+
+
+def test_steps_that_share_a_name_are_all_kept() -> None:
+    steps = [{"id": "1", "content": text, "status": "pending"} for text in ("Write it", "Ship it")]
+    assert [one.text for one in plan_state(events_of(call("TodoWrite", todos=steps))).todos] == ["Write it", "Ship it"]
+
+
 def test_a_list_in_a_database_is_as_its_queries_left_it() -> None:
     moved = call(
         "sql", query="UPDATE todos SET status = CASE id WHEN 'w' THEN 'done' ELSE 'in_progress' END WHERE id != 's'"

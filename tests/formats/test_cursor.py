@@ -56,6 +56,24 @@ def test_results_that_are_in_the_file_are_read() -> None:
     assert len(group(transcript.messages).pairs) == 1
 
 
+def test_a_tool_that_is_called_by_way_of_another_is_the_one_that_is_called() -> None:
+    steps = [{"id": "tide", "status": "completed"}]
+    given = {"namespace": "cursor", "toolName": "TodoWrite", "arguments": {"merge": True, "todos": steps}}
+    block = {"type": "tool_use", "name": "CallDynamicTool", "input": given}
+    transcript = made(DIALECT, [ASKED, said("assistant", words("Done."), block), ANSWERED])
+    assert shown(transcript)[1:3] == [
+        "Done.",
+        "TodoWrite({'merge': True, 'todos': [{'id': 'tide', 'status': 'completed'}]})",
+    ]
+
+
+def test_what_the_client_asks_for_after_background_work_is_not_the_persons_word() -> None:
+    told = "Briefly inform the user about the task result and perform any follow-up actions (if needed). "
+    told += "If there's no follow-ups needed, don't explicitly say that."
+    transcript = open_one(ASKED, CALLED, said("user", words(f"<user_query>{told}</user_query>")), ANSWERED)
+    assert [one.text for one in events(transcript, range(4)) if one.kind is EventKind.USER] == ["run the tests"]
+
+
 def test_a_summary_takes_the_place_of_what_was_removed() -> None:
     transcript = compacted(DIALECT, made(DIALECT, [ASKED, CALLED, ANSWERED] * 2), 1, 5, (SUMMARY, ACKNOWLEDGEMENT))
     assert shown(transcript)[1:] == [SUMMARY.text, ACKNOWLEDGEMENT.text, "They pass."]
