@@ -35,7 +35,7 @@ HEAVY = (
 )
 MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 60
-MAX_FILES = 176
+MAX_FILES = 177
 # Of all lines: what a module needs of many others, it is not yet one subject with.
 MAX_IMPORT_RATIO = 0.06
 

@@ -5,37 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import dropwhile, groupby
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.atoms import atom_texts
-from compactor_cli.digest.causes import concluded
-from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.commands import acting_line
-from compactor_cli.digest.corrections import TELLS_WHAT_IS_OPEN
 from compactor_cli.digest.edits import editor_step
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
+from compactor_cli.digest.gist import chosen_pieces, gist_of
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.lists import thinned
 from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
 from compactor_cli.digest.names import call_words
-from compactor_cli.digest.noise import is_courtesy, is_narration, is_noise, is_passing
+from compactor_cli.digest.noise import is_courtesy, is_narration, is_passing
 from compactor_cli.digest.open import announcement
 from compactor_cli.digest.replies import begins_with_assent, is_assent, last_proposal, last_question, parts_pointed_at
 from compactor_cli.digest.runs import CommandOutcome
-from compactor_cli.digest.statements import (
-    QUESTION_MARKS,
-    Statement,
-    StatementForm,
-    TokenCache,
-    chosen,
-    cut_lists,
-    list_ends,
-    records_of,
-    running_text,
-    statements_of,
-)
+from compactor_cli.digest.statements import QUESTION_MARKS, TokenCache, chosen, records_of, statements_of
 from compactor_cli.digest.texts import ELLIPSIS, one_line, opening, sentences, tail, without_end
 from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, argument, is_lookup, is_own, parameters, short_name
 from compactor_cli.digest.wants import condensed, newest_request, outcome_of, stop_before
@@ -88,7 +73,7 @@ def _without_words(analysis: Analysis, budget_tokens: int, token_cache: TokenCac
     # A member of a team works for the others; their messages count, but not notices of their state, which are objects.
     heard = (one for one in reversed(analysis.events) if one.is_report and one.call < 0 and one.text[:1] != "{")
     if asked := next(heard, None):
-        text = condensed(asked.text, budget_tokens, token_cache, partial(_chosen_pieces, analysis, token_cache))
+        text = condensed(asked.text, budget_tokens, token_cache, partial(chosen_pieces, analysis, token_cache))
         yield Item(text=f"{words.request} ({asked.name}){words.colon}{text}", records=(asked.record,))
         return
     # Where no request is recorded, only what the assistant set out to do shows what it was.
@@ -138,7 +123,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         says_little = analysis.is_dialogue or newest.is_short or len(replied) < _MIN_TELLING_CHARS
         taken = token_cache.item(first) + token_cache.item(replying(""))
         room = budget_tokens - taken if analysis.is_dialogue else budget_tokens // 2
-        gist = _gist(before, room, analysis, token_cache, is_answered=True) if says_little else ""
+        gist = gist_of(before, room, analysis, token_cache, is_answered=True) if says_little else ""
         reply = gist or replied
     if reply:
         yield replying(reply)
@@ -152,7 +137,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
 def _entries(newest: UserMessage, before: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> str:
     """The list entries that the newest message points at, with the text under each if that fits and adds enough."""
     whole = parts_pointed_at(newest.text, before)
-    gist = _gist(whole, budget_tokens, analysis, token_cache, is_answered=True) if whole else ""
+    gist = gist_of(whole, budget_tokens, analysis, token_cache, is_answered=True) if whole else ""
     has_more = len(gist) > len(newest.points_at) + _MIN_TELLING_CHARS
     return gist if has_more else newest.points_at
 
@@ -258,7 +243,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
     taken = 10 if has_room else token_cache.item(Item(text=f"{label}{words.colon}"))
     room = max(12, budget_tokens - taken)
-    text = condensed(message.text, room, token_cache, partial(_chosen_pieces, analysis, token_cache))
+    text = condensed(message.text, room, token_cache, partial(chosen_pieces, analysis, token_cache))
     stopped = stop_before(message, words)
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
     return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
@@ -275,7 +260,7 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     state = ""
     if last:
         room = int(budget_tokens * (0.6 if steps else 0.85))
-        state = _gist(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
+        state = gist_of(last.text, room, analysis, token_cache, is_answered=is_waiting, acts=acts)
     # A few words are out of date once anything was done since, a remark once much was; an explanation is not.
     least = _MIN_EXPLAINING_CHARS if acts > _MAX_STEPS else _MIN_STATE_CHARS if acts else 1
     # If a step of the plan was closed since, what the message was about is done.
@@ -307,123 +292,6 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if last and state and not (is_since or is_new):
         # The request may answer this message, which was written before it.
         yield Item(text=f"{words.replying}{words.colon}{state}", records=(last.record,))
-
-
-def _gist(
-    text: str, budget_tokens: int, analysis: Analysis, token_cache: TokenCache, *, is_answered: bool, acts: int = 0
-) -> str:
-    """A message in full if it fits; else its end if it ``is_answered`` (or waits for that); else its best statements.
-
-    The end has the question with what it is about. In the last case the work went on, so that the question is left out;
-    in a dialogue, the result is then empty. Left out are also a list of intentions, unless it is longer than the number
-    of ``acts`` since, and outside of answered messages and dialogues what the message itself later turns away from.
-    """
-    found = [*statements_of(text)]
-    stated = [piece for piece, _, _ in found]
-    stated = stated if is_answered or analysis.is_dialogue else concluded(stated)
-    pieces = [
-        Statement(
-            text=f"`{piece.strip()}`" if form is StatementForm.CODE else piece,
-            event=0,
-            place=at,
-            form=form,
-            lead=lead,
-            opens=opens,
-            closes=closes,
-        )
-        for at, (piece, (_, form, lead), (opens, closes)) in enumerate(
-            zip(stated, found, list_ends(found), strict=True)
-        )
-        if not is_noise(piece)
-    ]
-    leads = [one.lead.rpartition("\n")[2] if one.form is StatementForm.ITEM else "" for one in pieces]
-    intended = [at for at, lead in enumerate(leads) if lead != without_end(lead, is_narration)]
-    if 0 < len(intended) <= acts:
-        first = intended.pop(0)
-        pieces[first] = Statement(text=without_end(leads[first], is_narration), event=0, place=first)
-        pieces = [one for at, one in enumerate(pieces) if one.text and at not in intended]
-    pieces = [one._replace(text=left) for one in pieces if (left := without_end(one.text, is_narration))] or pieces
-    if (whole := _shown(pieces)) and token_cache.text(whole) <= budget_tokens:
-        return whole
-    if is_answered:
-        most = thinned(pieces, analysis, lambda left: token_cache.text(_shown(left)) <= budget_tokens)
-        return _shown(most or _ends(pieces, budget_tokens, analysis, token_cache))
-    if analysis.is_dialogue:
-        return ""  # the history shows it, as the other messages
-    question = last_question(text)
-    spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
-    return _shown(_chosen_pieces(analysis, token_cache, spoken, "", budget_tokens))
-
-
-def _shown(pieces: Sequence[Statement]) -> str:
-    """The statements as running text on one line, with the marks of lists that were cut."""
-    marks = {(pieces[0].event, place): mark for place, mark in cut_lists(pieces)} if pieces else {}
-    return running_text(pieces, marks).replace("\n", " ")
-
-
-def _ends(
-    pieces: Sequence[Statement], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
-) -> list[Statement]:
-    """The last statements of a message (what is proposed, and the question); in a dialogue after its first sentence.
-
-    They do not begin with the last entries of a numbered list, except where nothing else would be left.
-    """
-    last = _last_pieces(pieces, budget_tokens, token_cache)
-    if not analysis.is_dialogue:
-        return _without_part(last) or last or [*pieces[-1:]]
-    stated = (one for one in pieces if one.form is StatementForm.SENTENCE and not is_courtesy(one.text))
-    first = next(stated, None)
-    left = budget_tokens - token_cache.text(f"{first.text} {ELLIPSIS} ") if first else 0
-    if first and first not in last and (later := _last_pieces(pieces[pieces.index(first) + 1 :], left, token_cache)):
-        return [first, *_without_part(later)]
-    return _without_part(last or [*pieces[-1:]])
-
-
-def _without_part(pieces: list[Statement]) -> list[Statement]:
-    """The statements without the entries they begin with, if these are of a numbered list whose first are missing."""
-
-    def number(one: Statement) -> int:
-        lines = (*one.lead.split("\n"), one.text)
-        return next((int(found[1]) for line in lines if (found := _NUMBER.match(line))), 0)
-
-    return [*dropwhile(number, pieces)] if pieces and number(pieces[0]) > 1 else pieces
-
-
-_NUMBER = re.compile(r"(\d{1,3})[.)]\s")
-
-
-def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: TokenCache) -> list[Statement]:
-    """The last statements of a message, as many as fit; a list is taken whole, its entries shortened if need be."""
-    taken: list[Statement] = []
-    for (is_prose, _), group in reversed([(key, [*own]) for key, own in groupby(pieces, key=_block)]):
-        shorter = [one._replace(text=opening(one.text, _MAX_OPTION_CHARS)) for one in group]
-        for tried in (group, *((group[at:] for at in range(1, len(group))) if is_prose else (shorter,))):
-            if token_cache.text(_shown([*tried, *taken])) <= budget_tokens:
-                taken = [*tried, *taken]
-                break
-        else:
-            break
-    return taken
-
-
-def _block(piece: Statement) -> tuple[bool, str]:
-    """What the statements of a block share: whether they are sentences or not, and the heading they stand under."""
-    return piece.form is StatementForm.SENTENCE, piece.lead.partition("\n")[0]
-
-
-def _chosen_pieces(
-    analysis: Analysis, token_cache: TokenCache, pieces: Sequence[Statement], shown: str, tokens: int
-) -> list[Statement]:
-    # What is left open, and a brief status at the beginning (`Pushed.`), say most of where the work stands.
-    first = [at for at, one in enumerate(pieces) if _TELLS_STATE.search(one.text) or (not at and len(one.text) <= 40)]
-    return Choice(pieces, [shown], analysis.worth, token_cache.text, first=[(first, 1.0)]).choose(tokens)
-
-
-_TELLS_STATE = pattern(
-    rf"{TELLS_WHAT_IS_OPEN.pattern}|\b(?:still (?:open|yours|to (?:do|be))|deferred|post-merge|your call|unverified"
-    r"|not (?:run|tested|pushed|committed|merged)|nobody has)\b|\[ \]",
-    re.IGNORECASE,
-)
 
 
 def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:

@@ -253,6 +253,18 @@ def test_what_is_left_open_and_a_status_at_the_beginning_come_first_of_a_long_me
     assert "still to be read" in shown
 
 
+def test_the_last_section_of_a_long_message_is_quoted_in_any_language_until_something_is_done() -> None:
+    filler = [f"Die Messung von gauge_{n} hat ihre Stunde von der Schleuse harbour_{n}." for n in range(40)]
+    end = "## Danach\n\nSag Bescheid.\n\n1. Ich ziehe den Zweig ein.\n2. Ich setze die Marke neu."
+    message = says("\n\n".join(("## Warum", *filler, end)))
+    edit = call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s")
+    session = (user(ASKED), *edit, message)
+    shown = "\n".join(texts(digest(conversation(*session), 1_500), Section.TASK))
+    assert "Danach: Sag Bescheid. 1. Ich ziehe den Zweig ein. · 2. Ich setze die Marke neu." in shown
+    done = ran("git merge zweig", "Fast-forward")
+    assert "Sag Bescheid" not in "\n".join(texts(digest(conversation(*session, *done), 1_500), Section.TASK))
+
+
 def test_what_was_announced_last_is_told_behind_what_was_found() -> None:
     edit = (call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s"))
     for found in ("Clean lint.", "The hour is dropped by the key of the readings, which is their local time."):
