@@ -21,7 +21,7 @@ from compactor_cli.digest.files import is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.runs import COMMIT_LINE, LOG_LINE, CommandOutcome, Run, never_ran
 from compactor_cli.digest.services import call_items
-from compactor_cli.digest.shell import OF_ONE_USE, plain_git
+from compactor_cli.digest.shell import GIT, OF_ONE_USE, plain_git
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.model.patterns import pattern
@@ -68,12 +68,17 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         commit, record = analysis.work.by_others
         outside.insert(0, Item(text=f"{words.by_others}{words.colon}{commit}", records=records_of((record,))))
     # The newest check tells more than an older change outside.
-    ranked_items = (*outside[:_FIRST_CHANGES], *rest[:1], *outside[_FIRST_CHANGES:], *calls, *rest[1:])
+    ranked_items = (
+        *(*outside[:_FIRST_CHANGES], *rest[:1], *outside[_FIRST_CHANGES:]),
+        *(*_servers(analysis), *calls, *rest[1:], *_no_commit(analysis)),
+    )
     offers: dict[str, Item] = {}
     for item in (*ranked_items, *reversed(carried)):
         if item.text:
             offers.setdefault(item.text, item)  # of two that read alike, the one that tells most
-    return chosen(offers.values(), budget_tokens, token_cache)
+    shown = chosen(offers.values(), budget_tokens, token_cache)
+    # Alone, that nothing was committed is not worth its heading.
+    return () if [item.text for item in shown] == [words.no_commit] else shown
 
 
 def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[tuple[Run, int]]:
@@ -113,6 +118,45 @@ def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[t
         if not _is_installed_since(run, analysis.runs)
         if not (is_throwaway(f"{elsewhere.get(run.event, '')}/") or _IN_PASSING.search(run.key))
     ]
+
+
+def _no_commit(analysis: Analysis) -> Iterator[Item]:
+    """The note that nothing was committed, where git was used but no branch is known with which it would stand."""
+    uses_git = any(_GIT_CALL.search(run.command) for run in analysis.runs)
+    if uses_git and not analysis.work.branch and _without_commit(analysis):
+        yield Item(text=analysis.words.no_commit)
+
+
+def _servers(analysis: Analysis) -> Iterator[Item]:
+    """One item with the servers that commands called often, the last first, with the number of commands; or nothing."""
+    times, newest = Counter[str](), dict[str, int]()
+    for run in analysis.runs:
+        command = run.command.partition("<<")[0]
+        found = {one.rstrip(".,") for one in _ADDRESS.findall(command) if not _OF_ANYBODY.search(one)}
+        if _ENTERS_HOSTS.search(command):
+            found.update(_HOST.findall(command))
+        times.update(found)
+        newest |= dict.fromkeys(found, run.record)
+    often = sorted((one for one in times if times[one] >= _MIN_CALLS), key=lambda one: (-newest[one], -times[one]))
+    if often := often[:_MAX_SERVERS]:
+        named = analysis.words.comma.join(f"{one} ×{times[one]}" for one in often)
+        text = f"{analysis.words.servers}{analysis.words.colon}{named}"
+        yield Item(text=text, records=records_of(sorted(newest[one] for one in often)))
+
+
+_MIN_CALLS, _MAX_SERVERS = 3, 3
+# `http://10.0.0.7:8080`, `localhost:5432`, but no server of a service that anybody knows.
+_ADDRESS = pattern(
+    r"\b(?:https?|wss?|postgres(?:ql)?|redis|mysql|mongodb)://[^\s'\"`<>|;)\\}&$/?]+"
+    r"|(?<![\w.@/:-])(?:\d{1,3}(?:\.\d{1,3}){3}|localhost):\d+(?![\w.])"
+)
+_OF_ANYBODY = pattern(
+    r"(?:^|[./@])(?:(?:github|google|openai|anthropic)\.com|(?:npmjs|pypi|golang)\.org|example\.\w+)\Z"
+)
+# `ssh root@tide.harbour`
+_ENTERS_HOSTS = pattern(r"\b(?:ssh|scp|rsync|sftp|mosh)\b")
+_HOST = pattern(r"(?<![^\s'\"])(?!git@)[\w.-]+@[\w.-]*\w(?=[:\s'\"]|\Z)")
+_GIT_CALL = pattern(rf"\b{GIT}(?:status|log|diff|show|branch)\b")
 
 
 def _branch_item(analysis: Analysis) -> Item:

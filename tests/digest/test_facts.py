@@ -34,6 +34,25 @@ def test_a_check_is_stated_by_its_last_run() -> None:
     assert facts(green, red, green) == ["`pytest -q` → ok: 5 passed in 1s"]
 
 
+def test_servers_that_were_called_often_are_stated_the_last_first() -> None:
+    entered = [ran(f"ssh -i ~/.ssh/key root@10.0.0.7 'docker logs tide{n}'", "a\nb\nc") for n in range(3)]
+    asked = [ran(f"curl -s http://localhost:3000/tides/{n}?low=1 | jq .", "a\nb\nc") for n in range(4)]
+    line = "Servers called: http://localhost:3000 ×4, root@10.0.0.7 ×3"
+    assert line in facts(*entered, *asked)
+    assert not any(text.startswith("Servers called") for text in facts(*entered[:2], *asked[:2]))
+    pushed = [ran(f"git push git@tide.harbour:a/b.git v{n}", "x\ny\nz") for n in range(3)]
+    known = [ran(f"curl https://github.com/a/b/archive/{n}.zip", "a\nb\nc") for n in range(3)]
+    assert not any(text.startswith("Servers called") for text in facts(*pushed, *known))
+
+
+def test_where_git_was_used_and_no_branch_is_known_it_is_stated_that_nothing_was_committed() -> None:
+    edit = call("Edit", "e", file_path="a.py", old_string="a", new_string="b"), answer("ok", "e")
+    looked, tested = ran("git log --oneline -3", "1a2b3c4 Store"), ran("pytest -q", "5 passed in 1s")
+    assert "no commit in these records" in facts(looked, edit, tested)
+    assert "no commit in these records" not in facts(edit, tested)
+    assert "no commit in these records" not in facts(looked, tested)
+
+
 def test_a_pull_request_is_stated_with_its_address() -> None:
     (fact,) = facts(ran("gh pr create --fill", "https://git.example/tide/pull/17"))
     assert fact.endswith("https://git.example/tide/pull/17")
