@@ -291,7 +291,9 @@ class _EventReader:
         if self._observed(index, message, last):
             return
         self._reported(index, message.text)
-        if words := self._spoken(user_text(message)):
+        typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
+        request = typed[1] if typed and _IS_PROSE.match(typed[1]) else ""
+        if words := self._spoken(user_text(message) or request):
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
                 # Calls without ids are paired by order, and none gets a result once the user has written.
@@ -302,7 +304,6 @@ class _EventReader:
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
             self.found.append(replace(event, was_waiting=message.was_waiting))
             return
-        typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
         if typed:
             self._called(index, ToolCall(id=_TYPED, name="bash", arguments={"command": typed[1]}))
         if shown:
@@ -439,6 +440,8 @@ _OF_THE_CLIENT = re.compile(
     r"|\[Request interrupted by user[^\]\n]*\]",
     re.DOTALL,
 )
+# A request that was typed where a command was expected: `Image updated. Write the handoff`.
+_IS_PROSE = re.compile(r"[A-Z][a-z]+[,.]?(?: [A-Za-z'’,.]+){4,}[.!?]?\Z")
 # Ids of calls that have none: commands that the user typed, and actions written into a message.
 _TYPED = "\0typed"
 _WRITTEN = "\0written"

@@ -489,3 +489,15 @@ def test_paths_are_relative_to_the_same_tree_in_the_home_of_somebody_who_went_on
 
 
 HOMES = ("/Users/ann/sea", "/tmp/x", "/home/bob/work/sea")
+
+
+def test_a_request_that_was_typed_where_a_command_was_expected_is_the_users_word() -> None:
+    asked = user("<bash-input>Image updated. Do a handoff doc and let's clear the session</bash-input>")
+    shown = user("<bash-stdout></bash-stdout><bash-stderr>(eval):1: unmatched '\n</bash-stderr>")
+    found = events_of(user("build the image"), says("Built."), asked, shown)
+    assert [one.text for one in found if one.kind is EventKind.USER] == [
+        "build the image",
+        "Image updated. Do a handoff doc and let's clear the session",
+    ]
+    typed = user("<bash-input>Rscript tides.R --low 3 now later gone</bash-input>")
+    assert [one.kind for one in events_of(typed)] == [EventKind.CALL]
