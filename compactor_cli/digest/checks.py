@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, is_read_only, shown
 from compactor_cli.digest.edits import PROSE, WRITING
-from compactor_cli.digest.error_lines import error_line
+from compactor_cli.digest.error_lines import error_line, placed
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.digest.runs import CommandOutcome, Run
@@ -455,9 +455,9 @@ PLACED_FILE = pattern(r"(?<![^\s:])(?:\./)?([^\s:]+?\.\w+)(?=:\d+:|\(\d+,\d+\): 
 
 def places_in(text: str) -> list[str]:
     """The lines of an output that name the place of an error; a line that only points at it has what stands above."""
-    lines = text.split("\n")
-    placed = ((above, line) for above, line in pairwise(("", *lines)) if COMPILER_PLACE.search(line))
-    return [f"{line.strip()}: {above}" if above and _POINTS.match(line) else line for above, line in placed]
+    lines = placed(text).split("\n")
+    named = ((above, line) for above, line in pairwise(("", *lines)) if COMPILER_PLACE.search(line))
+    return [f"{line.strip()}: {above}" if above and _POINTS.match(line) else line for above, line in named]
 
 
 # `   --> src/lib.rs:4:9`

@@ -61,7 +61,7 @@ def error_line(text: str) -> str:
     That is failed tests with what was wrong, a traceback's end, the places that a compiler or linter names, or the last
     line; an empty string where nothing but an exit code is given.
     """
-    text = text[:200_000]
+    text = placed(text[:200_000])
     *passed, last = _ALL_PASSED.split(text)
     # Where all tests passed and a line after them is an error, a later step failed: what the tests printed is no error.
     text = last if passed and any(map(_says_why, last.split("\n"), repeat(""))) else text
@@ -99,6 +99,13 @@ def error_line(text: str) -> str:
     return short(" · ".join((short(names, _MOST_NAMES_CHARS), *reasons)))
 
 
+def placed(text: str) -> str:
+    """The text in which each finding that stands above its place (oxlint, miette) is one line, with the place first."""
+    return _DRAWN.sub(r"\2: \1", text) if ",-[" in text or "╭─[" in text else text
+
+
+# `  x no-debugger: …` above `   ,-[src/tide.ts:5:8]`
+_DRAWN = pattern(r"^ *[x×] (.+)\n[ \t]*(?:,-|╭─+)\[(\S+:\d+:\d+)\]$", re.MULTILINE)
 # The last line of a test runner that found no failure: Bun, Jest, Vitest, pytest and Cargo.
 _ALL_PASSED = pattern(
     r"^ *(?:0 fail|Tests: +\d+ passed, \d+ total|Tests +\d+ passed \(\d+\)|=+ \d+ passed\b[^=\n]*=+"
@@ -316,7 +323,7 @@ def _one_of_each_file(places: Iterable[str]) -> list[str]:
 def erring_files(text: str) -> dict[str, str]:
     """The files in which compilers or linters find errors, each with the first line that says so."""
     found: dict[str, str] = {}
-    for line in _named_places(own_lines(text[:200_000])):
+    for line in _named_places(own_lines(placed(text[:200_000]))):
         if PLACE.match(line):
             found.setdefault(re.split("[:(]", line.strip(), maxsplit=1)[0].removeprefix("./"), line)
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
@@ -596,6 +598,28 @@ def test_what_was_found_to_be_wrong_settles_nothing() -> None:
     one = digest(conversation(user("why?"), says(words)), 3_000)
     assert words in texts(one, Section.ERRORS)
     assert texts(one, Section.DECISIONS) == []
+
+
+@pytest.mark.parametrize(("mark", "corner"), [("x", ",-"), ("×", "╭─")])
+def test_a_finding_above_its_place_stands_with_the_edits_that_took_back_what_it_is_about(
+    mark: str, corner: str
+) -> None:
+    finding = "  {} import(no-named-as-default): Module has named export {}\n   {}[demo/{}.tsx:5:8]\n 4 |\n   `----\n"
+    names = ("tide", "ebb", "moon")
+    printed = "".join(finding.format(mark, name, corner, name) for name in names) + "Found 3 errors."
+    old, new = "import {} from '@/{}'", "import {{ {} }} from '@/{}'"
+
+    def edits(first: str, second: str) -> Iterator[tuple[Message, Message]]:
+        for name in names:
+            texts = {"old_string": first.format(name, name), "new_string": second.format(name, name)}
+            key = f"{name}{first}"
+            yield call("Edit", key, file_path=f"demo/{name}.tsx", **texts), answer("ok", key)
+
+    failed, passed = ran("pnpm lint", printed, is_error=True), ran("pnpm lint", "Found 0 errors.")
+    (_, fixed) = shown(*edits(new, old), failed, *edits(old, new), passed)
+    place = "demo/tide.tsx:5:8: import(no-named-as-default): Module has named export tide"
+    assert fixed[0].startswith(f"`pnpm lint`: {place} · demo/ebb.tsx:5:8: ")
+    assert " → fixed by demo/{moon.tsx, ebb.tsx, tide.tsx}, changes thrown away" in fixed[0]
 
 
 def test_a_place_without_words_is_passed_over_for_the_error_below_it() -> None:
