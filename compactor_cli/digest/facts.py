@@ -63,6 +63,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
     if analysis.work.branch:
         outside.insert(0, _branch_item(analysis))
+    elif analysis.place:
+        outside.insert(0, Item(text=f"{words.paths}{words.colon}{analysis.place}"))
     outside[1:1] = _merged_items(analysis)
     if analysis.work.by_others:
         commit, record = analysis.work.by_others

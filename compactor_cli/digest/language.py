@@ -102,6 +102,7 @@ class FixedWords:
     no_commit = _Word("no commit in these records", "这些记录中没有提交", "この記録にコミットなし")
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")
     branch = _Word("branch", "分支", "ブランチ")
+    paths = _Word("Paths are below", "路径相对于", "パスの起点")
     servers = _Word("Servers called", "调用过的服务器", "呼び出したサーバー")
     skills = _Word("Skills loaded", "已加载的技能", "読み込まれたスキル")
     planning = _Word(

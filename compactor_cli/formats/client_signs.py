@@ -58,7 +58,7 @@ ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justific
 AROUND_OUTPUT = pattern(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
     r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$|<shellId: \S+ completed with exit code 0>$"
-    r"|</?(?:output|returncode)>|<command with shellId: \S+ is still running\b"
+    r"|</?(?:output|returncode)>|<command with shellId: \S+ is still running\b|\[rerun: b\d+\]$"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"
     # Of opencode, below an output that it cut.

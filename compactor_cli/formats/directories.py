@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
 from compactor_cli.formats.client_signs import is_demonstration
@@ -21,7 +21,8 @@ class Directories(NamedTuple):
     # `_for_shells` does; empty if none is named.
     working: str
     # A directory outside of the session's first one in which the work is done: another work tree that most calls name,
-    # or to which the session moved and stayed; empty if there is none.
+    # or to which the session moved and stayed; if none is named at all, the one that holds most paths of calls. Empty
+    # if there is none.
     other: str
     # Removes the prefix of the working directory from every path in a text, and that of the same tree in the home of
     # another user who continued the session.
@@ -36,6 +37,9 @@ def directories_of(transcript: Transcript) -> Directories:
     last = next(_named_directories(reversed(transcript.records))) if named else first
     other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
     working = other or first
+    if not working and (common := _common_directory(transcript)):
+        # It may be a folder of the true one: no relative path is taken for one below it.
+        return Directories("", common, path_stripper(common), lambda text: text)
     strip = _stripper(working, last if named else working, transcript)
     shells = _for_shells(working)
     root = (lambda text: text) if shells == working else _drive_stripper(working, f"{shells}/")
@@ -65,6 +69,25 @@ def _named_by_calls(transcript: Transcript, first: str) -> str:
     folder, times = Counter(named).most_common(1)[0]
     is_other = is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
     return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
+
+
+def _common_directory(transcript: Transcript) -> str:
+    """The deepest directory that holds nearly all paths that calls name; empty if it is a home, or if few are named."""
+    given = (call.arguments for message in transcript.messages for call in message.calls)
+    values = chain.from_iterable(one.values() for one in given if isinstance(one, Mapping))
+    paths = [value for value in values if isinstance(value, str) and _ABSOLUTE.fullmatch(value)]
+    times = Counter[str]()
+    for path in paths:
+        times.update(accumulate(path.split("/")[1:-1], "{}/{}".format))
+    held = (folder for folder, number in times.items() if _IS_COMMON * number >= (_IS_COMMON - 1) * len(paths))
+    folder = max(held, key=len, default="")
+    is_home = folder.count("/") < (2 if folder.split("/")[0] in _HOMES else 1)
+    return "" if is_home or len(paths) < _MIN_PATHS else f"/{folder}"
+
+
+_ABSOLUTE = re.compile(r"/[^\s:*]{1,300}")
+# Four paths of five must be in it, and at least this many must be named.
+_IS_COMMON, _MIN_PATHS = 5, 12
 
 
 def _moved_to(last: str, transcript: Transcript, first: str) -> str:

@@ -501,3 +501,17 @@ def test_a_request_that_was_typed_where_a_command_was_expected_is_the_users_word
     ]
     typed = user("<bash-input>Rscript tides.R --low 3 now later gone</bash-input>")
     assert [one.kind for one in events_of(typed)] == [EventKind.CALL]
+
+
+def test_where_no_directory_is_named_the_one_of_nearly_all_paths_is_taken() -> None:
+    names = [f"/home/ann/harbour/tide/src/gauge_{n}.py" for n in range(11)]
+    others = ["/home/ann/harbour/notes.md", "/tmp/tide.log"]
+    found = conversation(*(call("Read", file_path=name) for name in (*names, *others)))
+    directories = directories_of(found)
+    assert (directories.working, directories.other) == ("", "/home/ann/harbour/tide/src")
+    read = [event.text for event in events(found, range(13))]
+    assert read == [*(f"Read\ngauge_{n}.py" for n in range(11)), *(f"Read\n{other}" for other in others)]
+    few = conversation(*(call("Read", file_path=name) for name in names))
+    apart = conversation(*(call("Read", file_path=f"/home/ann/{n}/gauge.py") for n in range(20)))
+    assert [directories_of(one).other for one in (few, apart)] == ["", ""]
+    assert directories_of(conversation(user("<cwd>/data/app</cwd>"), *found.messages)).other == ""

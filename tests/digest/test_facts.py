@@ -34,6 +34,12 @@ def test_a_check_is_stated_by_its_last_run() -> None:
     assert facts(green, red, green) == ["`pytest -q` → ok: 5 passed in 1s"]
 
 
+def test_the_folder_of_shortened_paths_is_stated_where_nothing_else_names_it() -> None:
+    read = [(call("Read", str(n), file_path=f"/home/ann/tide/src/{n}.py"), answer("a = 1", str(n))) for n in range(12)]
+    assert "Paths are below: /home/ann/tide/src" in facts(*read)
+    assert not any(text.startswith("Paths are below") for text in facts(*read[:3]))
+
+
 def test_servers_that_were_called_often_are_stated_the_last_first() -> None:
     entered = [ran(f"ssh -i ~/.ssh/key root@10.0.0.7 'docker logs tide{n}'", "a\nb\nc") for n in range(3)]
     asked = [ran(f"curl -s http://localhost:3000/tides/{n}?low=1 | jq .", "a\nb\nc") for n in range(4)]
