@@ -118,9 +118,19 @@ REPORTING_TOOLS = PAGE_TOOLS | frozenset("task agent newtask taskoutput agentout
 
 
 def is_lookup(name: str) -> bool:
-    """Whether a tool only looks something up, by the first word of its name (`get_order`) or the last (`order_get`)."""
+    """Whether a tool only looks something up, by the first word of its name (`get_order`) or the last (`order_get`).
+
+    The name of a service may stand before them: `github_get_commit`.
+    """
     found = words(apart(re.split(r"__|[.:/]", name)[-1])) or [""]
-    return found[0] in _LOOKUPS or found[-1] in _LOOKUPS_AT_END
+    first = found[1] if found[0] in _SERVICES and len(found) > 1 else found[0]
+    return first in _LOOKUPS or found[-1] in _LOOKUPS_AT_END
+
+
+_SERVICES = frozenset(
+    "github gitlab bitbucket jira linear slack discord notion confluence figma sentry stripe asana trello gmail google"
+    " drive calendar aws gcp azure kubernetes docker postgres supabase vercel mcp".split()
+)
 
 
 def _by_words(short: str, arguments: Mapping[str, Any] | str) -> ToolKind:

@@ -40,6 +40,17 @@ def test_the_folder_of_shortened_paths_is_stated_where_nothing_else_names_it() -
     assert not any(text.startswith("Paths are below") for text in facts(*read[:3]))
 
 
+def test_that_something_was_looked_up_is_no_fact_without_what_it_showed() -> None:
+    page = "The gauge reads the tide at the lock.\n" * 30
+    fetched = [
+        (call("github_fetch_file", str(n), path=f"docs/{n}.md", repo="tide"), answer(page, str(n))) for n in range(3)
+    ]
+    filed = call("github_create_issue", "i", title="The gauge is late"), answer("ok", "i")
+    shown = facts(*fetched, filed)
+    assert not any("github_fetch_file" in text for text in shown)
+    assert any("github_create_issue" in text for text in shown)
+
+
 def test_servers_that_were_called_often_are_stated_the_last_first() -> None:
     entered = [ran(f"ssh -i ~/.ssh/key root@10.0.0.7 'docker logs tide{n}'", "a\nb\nc") for n in range(3)]
     asked = [ran(f"curl -s http://localhost:3000/tides/{n}?low=1 | jq .", "a\nb\nc") for n in range(4)]
