@@ -153,7 +153,7 @@ def _object_ends(pieces: Sequence[str]) -> dict[int, int]:
 
 
 # The empty place before each value or member, at which a line may be broken.
-_MEMBERS = re.compile(r"(?<=[\[,{])(?=\s*[{\"])")
+_MEMBERS = re.compile(r"(?<=[\[,])(?=\s*[{\"])|(?<=\{)(?=\s*\")")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 

@@ -44,6 +44,7 @@ from compactor_cli.formats.client_signs import (
     NEVER_STARTED,
     OBSERVATION,
     PRUNED_OUTPUT,
+    TOOL_ERROR,
     TYPED_COMMAND,
     TYPED_OUTPUT,
     WRITTEN_ACTION,
@@ -124,6 +125,7 @@ def events(
 ) -> tuple[Event, ...]:
     """The events of these records, in record order; a record without words has none.
 
+    A summary that a client wrote while it kept the records before it comes first: it stands for what was before these.
     Records that no model is shown may hold what subagents did. Of those, only the calls that ``is_act`` accepts and
     their results become events; without ``is_act``, none do. ``directories`` are the transcript's, if already known.
 
@@ -136,7 +138,7 @@ def events(
     """
     directories = directories or directories_of(transcript)
     reader = _EventReader(strip=directories.strip, root=directories.root, directory=directories.working, is_act=is_act)
-    for index in indices:
+    for index in _as_sent([*indices], transcript.messages):
         message, record = transcript.messages[index], transcript.records[index]
         if not is_demonstration(record.value):
             reader.folder, reader.value = reader.strip(named_directory(record.value)), record.value
@@ -145,6 +147,18 @@ def events(
                 reader.read_subagent(index, subagent_parts(record))
     reader.release()
     return _without_never_started(reader.found, reader.denied)
+
+
+def _as_sent(indices: Sequence[int], messages: Sequence[Message]) -> Sequence[int]:
+    """The records in the order in which the model is sent them: a summary before those that were kept along with it."""
+    at = max((at for at, index in enumerate(indices) if messages[index].summary is not None), default=0)
+    kept = (messages[index] for index in indices[:at])
+    if not any(message.role in _OF_CONVERSATION and not message.superseded for message in kept):
+        return indices
+    return [indices[at], *indices[:at], *indices[at + 1 :]]
+
+
+_OF_CONVERSATION = (Role.USER, Role.ASSISTANT, Role.TOOL)
 
 
 def _without_never_started(found: Sequence[Event], denied: Collection[int]) -> tuple[Event, ...]:
@@ -405,7 +419,7 @@ class _EventReader:
                 tool=tool,
                 name=name,
                 call=call,
-                is_error=result.is_error,
+                is_error=result.is_error or result.text.startswith(TOOL_ERROR),
                 refusal=None if words is None else straightened(words),
                 exit_code=result.exit_code,
                 of_client=of_client,

@@ -151,12 +151,18 @@ def chosen_pieces(
 ) -> list[Statement]:
     """The statements that tell most beyond what is ``shown``, in order: first of all those that say what is open."""
     # What is left open, and a brief status at the beginning (`Pushed.`), say most of where the work stands.
-    first = [at for at, one in enumerate(pieces) if _TELLS_STATE.search(one.text) or (not at and len(one.text) <= 40)]
+    first = [at for at, one in enumerate(pieces) if _tells_state(one) or (not at and len(one.text) <= 40)]
     return Choice(pieces, [shown], analysis.worth, token_cache.text, first=[(first, 1.0)]).choose(tokens)
+
+
+def _tells_state(one: Statement) -> bool:
+    """Whether a statement, or the line that it stands under, says what is open."""
+    return any(map(_TELLS_STATE.search, (one.text, one.lead.rpartition("\n")[2])))
 
 
 _TELLS_STATE = pattern(
     rf"{TELLS_WHAT_IS_OPEN.pattern}|\b(?:still (?:open|yours|to (?:do|be))|deferred|post-merge|your call|unverified"
-    r"|not (?:run|tested|pushed|committed|merged)|nobody has)\b|\[ \]",
+    r"|not (?:run|tested|pushed|committed|merged|executed|verified)|nobody has|residual|caveats?|known (?:issue|gap"
+    r"|limitation)s?|(?:manual(?:ly)?|by hand)[- ](?:verif|check|step|only)\w*)\b|\[ \]",
     re.IGNORECASE,
 )

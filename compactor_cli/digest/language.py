@@ -37,6 +37,7 @@ class FixedWords:
     replying = _Word("In reply to", "回应的是", "返答の対象")
     stood = _Word("Where it stands", "当时的进展", "その時点の状況")
     waiting = _Word("Waiting for an answer", "等待答复", "返答待ち")
+    set_out = _Word("Began with", "开始时说", "着手時の発言")
     announced = _Word("Announced", "已宣布", "予告")
     unanswered = _Word("No result seen of", "未见结果", "結果が確認されていない")
     done = _Word("done", "已完成", "完了")

@@ -80,7 +80,7 @@ def _without_words(analysis: Analysis, budget_tokens: int, token_cache: TokenCac
     set_out = next((one for one in analysis.events if one.kind in (EventKind.ASSISTANT, EventKind.SUMMARY)), None)
     begun = opening(set_out.text, _MAX_OPTION_CHARS) if set_out and set_out.kind is EventKind.ASSISTANT else ""
     if set_out and is_narration(begun):
-        yield Item(text=f"{words.announced}{words.colon}{words.quoted(begun)}", records=(set_out.record,))
+        yield Item(text=f"{words.set_out}{words.colon}{words.quoted(begun)}", records=(set_out.record,))
 
 
 def request_tokens(budget_tokens: int, analysis: Analysis) -> int:

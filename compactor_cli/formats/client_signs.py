@@ -22,7 +22,9 @@ from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, 
 from compactor_cli.read.jsonl import parse
 
 # What Claude Code writes in the model's name when the model gave no answer.
-NOT_SPOKEN = pattern(r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b")
+NOT_SPOKEN = pattern(
+    r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b|You['’]ve hit your (?:\w+ )?limit\b"
+)
 # Labels that SWE-agent and mini-swe-agent make the model write before its words: `THOUGHT: `, `Thought: `.
 SPOKEN_LABEL = pattern(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
 # What the runner of Magentic-One and its browser write into the words of agents: warnings of Python, the members of the
@@ -107,6 +109,8 @@ PROJECT_FILE = pattern(
 )
 # Names that clients use in notices of their own tasks and calls; they are not part of the work.
 CLIENT_WORDS = frozenset("task_id task_type local_bash local_agent tool_use_id tool_use_error".split())
+# How Claude Code begins the answer to a call that did nothing; files made of its sessions may lack the flag.
+TOOL_ERROR = "<tool_use_error>"
 # The result of a call that the client never started, because another call of the same message failed.
 NEVER_STARTED = pattern(r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)")
 # A line that, in lower case and ASCII, has none of these has no exit code.

@@ -37,7 +37,8 @@ def directories_of(transcript: Transcript) -> Directories:
     last = next(_named_directories(reversed(transcript.records))) if named else first
     other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
     working = other or first
-    if not working and (common := _common_directory(transcript)):
+    common = "" if other else _common_directory(transcript, first)
+    if common and not (first and (_is_in(common, first) or _is_in(first, common))):
         # It may be a folder of the true one: no relative path is taken for one below it.
         return Directories("", common, path_stripper(common), lambda text: text)
     strip = _stripper(working, last if named else working, transcript)
@@ -67,15 +68,21 @@ def _named_by_calls(transcript: Transcript, first: str) -> str:
     if len(named) < _MIN_NAMED:
         return ""
     folder, times = Counter(named).most_common(1)[0]
-    is_other = is_absolute(folder) and not f"{folder}/".startswith(f"{first}/")
+    is_other = is_absolute(folder) and not _is_in(folder, first)
     return folder.rstrip("/\\") if is_other and 2 * times > len(named) else ""
 
 
-def _common_directory(transcript: Transcript) -> str:
-    """The deepest directory that holds nearly all paths that calls name; empty if it is a home, or if few are named."""
+def _common_directory(transcript: Transcript, first: str) -> str:
+    """The deepest directory that holds nearly all paths that calls name.
+
+    Empty if it is a home, if few are named, or if more than a few are in the directory ``first``.
+    """
     given = (call.arguments for message in transcript.messages for call in message.calls)
     values = chain.from_iterable(one.values() for one in given if isinstance(one, Mapping))
-    paths = [value for value in values if isinstance(value, str) and _ABSOLUTE.fullmatch(value)]
+    texts = [value for value in values if isinstance(value, str)]
+    paths = [text for text in texts if _ABSOLUTE.fullmatch(text)]
+    if first and _IS_COMMON * sum(_is_in(text, first) for text in texts) > len(paths):
+        return ""
     times = Counter[str]()
     for path in paths:
         times.update(accumulate(path.split("/")[1:-1], "{}/{}".format))
@@ -85,13 +92,18 @@ def _common_directory(transcript: Transcript) -> str:
     return "" if is_home or len(paths) < _MIN_PATHS else f"/{folder}"
 
 
-_ABSOLUTE = re.compile(r"/[^\s:*]{1,300}")
-# Four paths of five must be in it, and at least this many must be named.
-_IS_COMMON, _MIN_PATHS = 5, 12
+# Not of a folder in which clients keep their own files, or where nothing is meant to stay.
+_ABSOLUTE = re.compile(r"(?!/(?:tmp|var|private|dev)/|.*/\.)/[^\s:*]{1,300}(?::[\d-]+)?")
+# Of this many paths one may be elsewhere, and at least the second number must be named.
+_IS_COMMON, _MIN_PATHS = 20, 12
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder}/")
 
 
 def _moved_to(last: str, transcript: Transcript, first: str) -> str:
-    if f"{last}/".startswith(f"{first}/") or f"{first}/".startswith(f"{last}/"):
+    if _is_in(last, first) or _is_in(first, last):
         return ""
     if _home(last) != _home(first):
         return ""  # the same tree on another machine

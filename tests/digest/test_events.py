@@ -504,14 +504,39 @@ def test_a_request_that_was_typed_where_a_command_was_expected_is_the_users_word
 
 
 def test_where_no_directory_is_named_the_one_of_nearly_all_paths_is_taken() -> None:
-    names = [f"/home/ann/harbour/tide/src/gauge_{n}.py" for n in range(11)]
+    names = [f"/home/ann/harbour/tide/src/gauge_{n}.py" for n in range(20)]
     others = ["/home/ann/harbour/notes.md", "/tmp/tide.log"]
     found = conversation(*(call("Read", file_path=name) for name in (*names, *others)))
     directories = directories_of(found)
     assert (directories.working, directories.other) == ("", "/home/ann/harbour/tide/src")
-    read = [event.text for event in events(found, range(13))]
-    assert read == [*(f"Read\ngauge_{n}.py" for n in range(11)), *(f"Read\n{other}" for other in others)]
-    few = conversation(*(call("Read", file_path=name) for name in names))
+    read = [event.text for event in events(found, range(22))]
+    assert read == [*(f"Read\ngauge_{n}.py" for n in range(20)), *(f"Read\n{other}" for other in others)]
+    few = conversation(*(call("Read", file_path=name) for name in names[:11]))
     apart = conversation(*(call("Read", file_path=f"/home/ann/{n}/gauge.py") for n in range(20)))
     assert [directories_of(one).other for one in (few, apart)] == ["", ""]
-    assert directories_of(conversation(user("<cwd>/data/app</cwd>"), *found.messages)).other == ""
+    named = [conversation(user(f"<cwd>{place}</cwd>"), *found.messages) for place in ("/home/ann/harbour", "/data/app")]
+    assert [directories_of(one).other for one in named] == ["", "/home/ann/harbour/tide/src"]
+
+
+def test_a_summary_stands_before_the_records_that_the_client_kept_along_with_it() -> None:
+    kept = (says("I read the gauge."), *ran("make", "ok"))
+    session = conversation(user("old"), *kept, summary("## Next Steps\n- Read the gauge", "pi"), user("and the lock?"))
+    gone = replace(session.messages[0], superseded=True)
+    found = events(replace(session, messages=(gone, *session.messages[1:])), range(1, 6))
+    kinds = [EventKind.SUMMARY, EventKind.ASSISTANT, EventKind.CALL, EventKind.RESULT, EventKind.USER]
+    assert [(event.kind, event.record) for event in found] == list(zip(kinds, (4, 1, 2, 3, 5), strict=True))
+    replaced = [replace(message, superseded=True) for message in session.messages[:4]]
+    found = events(replace(session, messages=(*replaced, *session.messages[4:])), range(6))
+    assert [event.record for event in found] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_call_that_the_client_turned_down_failed_though_its_answer_is_not_marked() -> None:
+    edit = call("Edit", "e", file_path="gauge.py", old_string="a", new_string="b")
+    unread = answer("<tool_use_error>File has not been read yet. Read it first.</tool_use_error>", "e")
+    assert [event.is_error for event in events_of(edit, unread)] == [False, True]
+
+
+def test_placeholders_of_a_template_are_not_torn_apart() -> None:
+    template = '{"text": "' + "<td>{{ tide.level }}</td>" * 40 + '", "name": "tide.html"}'
+    assert "{{ tide.level }}" in unfolded(template)
+    assert not any(line.startswith("{ tide") for line in unfolded(template).split("\n"))

@@ -253,6 +253,22 @@ def test_what_is_left_open_and_a_status_at_the_beginning_come_first_of_a_long_me
     assert "still to be read" in shown
 
 
+def test_what_stands_under_a_heading_of_what_is_left_comes_first_of_a_long_message() -> None:
+    filler = [f"The reading of gauge_{n} has its hour from the lock of harbour_{n}." for n in range(40)]
+    left = "## Residual items\n\n- The gauges of the north lock were looked at, no more."
+    found = says("\n\n".join(("## Done", *filler[:20], left, "## Files", *filler[20:])))
+    edit = call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s")
+    shown = "\n".join(texts(digest(conversation(user(ASKED), *edit, found), 1_500), Section.TASK))
+    assert "Residual items: The gauges of the north lock were looked at, no more." in shown
+
+
+def test_that_a_client_is_at_its_limit_is_nothing_that_the_assistant_wrote() -> None:
+    session = conversation(
+        user(ASKED), *ran("make", "ok"), says("You've hit your limit · resets 3pm (Africa/Addis_Ababa)")
+    )
+    assert "hit your limit" not in rendered(digest(session, 1_500).summary)
+
+
 def test_the_last_section_of_a_long_message_is_quoted_in_any_language_until_something_is_done() -> None:
     filler = [f"Die Messung von gauge_{n} hat ihre Stunde von der Schleuse harbour_{n}." for n in range(40)]
     end = "## Danach\n\nSag Bescheid.\n\n1. Ich ziehe den Zweig ein.\n2. Ich setze die Marke neu."
@@ -641,7 +657,7 @@ def test_where_no_request_is_recorded_what_the_agent_set_out_to_do_stands_for_it
     begun = says("I'll call `ready` to get the first gauge and begin the round of the harbour.")
     found = says("Gauge 12 is claimed by another round, and its clock stands still.")
     session = (begun, *ran("gauges ready", "none"), found, *ran("gauges show 12", "claimed"))
-    assert texts(digest(conversation(*session), 1_500), Section.TASK)[0] == f'Announced: "{begun.text}"'
+    assert texts(digest(conversation(*session), 1_500), Section.TASK)[0] == f'Began with: "{begun.text}"'
     asked = texts(digest(conversation(user("do the round"), *session), 1_500), Section.TASK)
     assert not any(text.startswith("Announced") for text in asked)
 
