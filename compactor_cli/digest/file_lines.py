@@ -112,7 +112,8 @@ def _by_fate(
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
         done = [words.created] if state.is_created else []
-        done += [words.edited] if state.edits > 0 or not done else []
+        done += [words.edited] if state.edits > 0 else []
+        done = done or [words.moved_away if state.is_moved_here else words.edited]
         done = [words.deleted] if state.is_deleted else [words.reverted] if state.is_reverted else done
         is_moved = state.moved_to and not state.is_deleted
         fate = f"{words.moved} {state.moved_to}" if is_moved else f"{words.comma.join(done)}{commit}"

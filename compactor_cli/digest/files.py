@@ -92,6 +92,7 @@ class FileState:
     reads: int = 0
     is_deleted: bool = False
     moved_to: str = ""
+    is_moved_here: bool = False  # whether it stood under another path before
     records: list[int] = field(default_factory=list)
     last: int = -1  # position of the last action in the events
     changed: int = -1  # position of the last action that was not a READ
@@ -453,6 +454,7 @@ def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = (
                 target.is_edited_by_subagent |= state.is_edited_by_subagent
             target.is_deleted, target.changed, target.last = False, operation.event, operation.event
             target.added |= state.added
+            target.is_moved_here = True
             target.records.append(operation.record)
     # Python's sort is stable: carried files, of which only the order is known, keep it (newest first).
     newest_first = reversed(states.values())

@@ -76,7 +76,7 @@ def gist_of(
     question = last_question(text)
     spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
     end = [] if acts else _last_section(spoken, int(_END_RATIO * budget_tokens), token_cache)
-    rest = [one for one in spoken if one not in end]
+    rest = [one for one in spoken if not end or one.place < end[0].place]
     room = budget_tokens - (token_cache.text(f"{_shown(end)} {ELLIPSIS} ") if end else 0)
     taken = chosen_pieces(analysis, token_cache, rest, _shown(end), room)
     return _shown(sorted((*taken, *end), key=lambda one: one.place))
@@ -93,7 +93,11 @@ def _last_section(pieces: Sequence[Statement], budget_tokens: int, token_cache: 
 def _shown(pieces: Sequence[Statement]) -> str:
     """The statements as running text on one line, with the marks of lists that were cut."""
     marks = {(pieces[0].event, place): mark for place, mark in cut_lists(pieces)} if pieces else {}
-    return running_text(pieces, marks).replace("\n", " ")
+    return _UNENDED.sub(r"\1 · ", running_text(pieces, marks)).replace("\n", " ")
+
+
+# The last character of a line that ends without a full stop, a colon or code.
+_UNENDED = pattern(r"([^\s.!?:;…`。！？：])\n")
 
 
 def _ends(

@@ -708,3 +708,11 @@ def test_among_many_files_those_that_were_edited_after_they_were_made_are_apart(
     lines = texts(digest(conversation(user("make the parts"), *made), 2_000), Section.FILES)
     (line,) = (line for line in lines if "part_0.py" in line)
     assert line.startswith("created, edited: ")
+
+
+def test_files_that_were_moved_and_not_edited_are_listed_as_moved() -> None:
+    made = call("Bash", "m", command=" && ".join(f"mv shots/{n}.png shots/tide-{n}.png" for n in range(9)))
+    one = digest(conversation(user("name them"), made, answer("", "m")), 900)
+    listed = [text for text in texts(one, Section.FILES) if "tide-3.png" in text and not text.startswith("moved to")]
+    assert listed
+    assert not any("edited" in text for text in listed), listed

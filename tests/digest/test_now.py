@@ -258,7 +258,7 @@ def test_what_stands_under_a_heading_of_what_is_left_comes_first_of_a_long_messa
     left = "## Residual items\n\n- The gauges of the north lock were looked at, no more."
     found = says("\n\n".join(("## Done", *filler[:20], left, "## Files", *filler[20:])))
     edit = call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s")
-    shown = "\n".join(texts(digest(conversation(user(ASKED), *edit, found), 1_500), Section.TASK))
+    shown = "\n".join(texts(digest(conversation(user(ASKED), *edit, found), 900), Section.TASK))
     assert "Residual items: The gauges of the north lock were looked at, no more." in shown
 
 
@@ -803,3 +803,14 @@ def test_where_no_call_has_a_result_none_is_missed() -> None:
     assert not any("No result seen of" in text for text in texts(one, Section.TASK))
     answered = digest(conversation(user("change them all"), *calls[:2], answer("ok", "0"), *calls[2:]), 1_500)
     assert any("No result seen of" in text for text in texts(answered, Section.TASK))
+
+
+def test_on_one_line_what_stands_under_different_leads_is_kept_apart() -> None:
+    filler = [f"The reading of gauge_{n} has its hour from the lock of harbour_{n}." for n in range(60)]
+    long = "with the level, the hour and the lock of every gauge that was read since the last tide of the month" * 2
+    end = f"## Page\n\n- Charts:\n  - Levels by hour\n  - Locks by day\n- Recent tides — {long}"
+    found = says("\n\n".join(("## Done", *filler, end)))
+    edit = call("Edit", "s", file_path="store.py", old_string="a", new_string="b"), answer("ok", "s")
+    shown = "\n".join(texts(digest(conversation(user(ASKED), *edit, found), 1_500), Section.TASK))
+    assert "Levels by hour · Locks by day · Recent tides" in shown
+    assert shown.count("Recent tides") == 1
