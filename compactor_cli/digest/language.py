@@ -118,7 +118,7 @@ class FixedWords:
     older = _Word("before the newest edits", "在最新改动之前", "最新の編集より前")
     earlier_state = _Word("Said before the newest steps", "在最新步骤之前说的", "最新の手順の前の発言")
     no_push = _Word("no push seen", "未见推送", "プッシュは確認されていない")
-    unpushed = _Word("Not pushed yet", "尚未推送", "未プッシュ")
+    unpushed = _Word("Committed, not pushed", "已提交，未推送", "コミット済み、未プッシュ")
     more = _Word("more", "项未列出", "件は省略")
     resumed = _Word("later edited or run", "后来又编辑或运行", "後に編集または実行")
     later_approved = _Word("approved later", "后来已同意", "後に承認")

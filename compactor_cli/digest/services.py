@@ -66,7 +66,7 @@ USER_FACTOR, GIVING_FACTOR = 1.8, 2.4
 # Weight of a sentence of the assistant that says what cannot be had (see `_DENIES`).
 DENIED_FACTOR = 1.4
 # Weight of a call that failed and was not made good since: it keeps the next call from being made in vain.
-FAILED_FACTOR = 1.5
+FAILED_FACTOR, FAILED_FACTOR_IN_WORK = 1.5, 3.0
 # Weight of the members of an object that nobody speaks of, and of those in an answer after which nobody has spoken yet.
 REST_FACTOR, NEW_FACTOR = 0.3, 1.0
 # A list in an answer is shown whole where it takes no more than this share of the room.
@@ -128,16 +128,27 @@ def call_text(group: Sequence[Statement], words: FixedWords) -> str:
 def call_statements(analysis: Analysis, chars: int, *, with_lookups: bool) -> Iterator[Statement]:
     """What every call did, then the objects of its answer that no newer answer shows; the newest call first.
 
-    Of the messages to one agent of the team, only the newest counts: it reports what stands.
+    Of the messages to one agent of the team, only the newest counts: it reports what stands. A look-up that failed and
+    did not go well later counts in any case.
     """
     events = analysis.events
-    calls = [n for n, e in enumerate(events) if is_service_call(e) and (with_lookups or not is_lookup(e.name))]
+    calls = [n for n, e in enumerate(events) if is_service_call(e)]
+    if not with_lookups:
+        missed = _missed(events, [n for n in calls if is_lookup(events[n].name)])
+        calls = [n for n in calls if n in missed or not is_lookup(events[n].name)]
     sent = {n: recipient for n in calls if (recipient := team_recipient(events[n].name, events[n].arguments))}
     newest = {recipient: n for n, recipient in sent.items()}
     calls = [n for n in calls if n not in sent or newest[sent[n]] == n]
     reader = _Reader(analysis, calls, chars)
     for number in reversed(calls):
         yield from reader.read(number)
+
+
+def _missed(events: Sequence[Event], calls: Sequence[int]) -> set[int]:
+    """The newest of these calls of each tool, where it failed."""
+    results = results_of(events)
+    newest = {events[n].name: n for n in calls if n in results}
+    return {n for n in newest.values() if not results[n].is_refusal and _failure_of(results[n])}
 
 
 def _tool(call: Event) -> str:
@@ -178,7 +189,8 @@ class _Reader:
         form = StatementForm.ITEM if acts else StatementForm.OUTPUT
         age = 1.0 + number / len(self.analysis.events)
         base = Statement("", number, _CALL_PLACE, form, "", call.name, (result or call).record, 0, age)
-        base = base._replace(weight=age * FAILED_FACTOR) if failed else base
+        factor = FAILED_FACTOR if self.analysis.is_dialogue else FAILED_FACTOR_IN_WORK
+        base = base._replace(weight=age * factor) if failed else base
         outcome = ""
         # A short line that is not JSON is shown whole with its call, also with one that only looks up.
         is_line = 3 < len(answer) <= _MAX_REPORTED_CHARS and "\n" not in answer and answer[0] not in "{["
@@ -310,7 +322,8 @@ def _failure_of(result: Event) -> str:
         except ValueError:
             answer = {}
         named = [answer[key] for key in _ERROR_KEYS if answer.get(key)]
-        if named or False in (answer.get("ok"), answer.get("success")):
+        is_failed = False in (answer.get("ok"), answer.get("success")) or answer.get("status") in ("error", "failed")
+        if named or is_failed:
             return next((one for one in (*named, answer.get("message")) if isinstance(one, str)), error_line(text))
     failed = result.is_error or ERROR_PATTERN.search(text.partition("\n")[0])
     return (error_line(text) or ELLIPSIS) if failed else ""

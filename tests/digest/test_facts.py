@@ -40,6 +40,14 @@ def test_the_folder_of_shortened_paths_is_stated_where_nothing_else_names_it() -
     assert not any(text.startswith("Paths are below") for text in facts(*read[:3]))
 
 
+def test_a_look_up_that_failed_and_never_went_well_is_a_fact_in_work_on_files_too() -> None:
+    missed = call("figma_get_tree", "f", node="0:1"), answer('{"status": "error", "error": "429: rate limit"}', "f")
+    built = ran("npm run build", "✓ built in 7.35s")
+    assert any("figma_get_tree" in text and "429: rate limit" in text for text in facts(built, missed))
+    again = call("figma_get_tree", "g", node="0:2"), answer('{"name": "Tide"}', "g")
+    assert not any("429" in text for text in facts(built, missed, again))
+
+
 def test_that_something_was_looked_up_is_no_fact_without_what_it_showed() -> None:
     page = "The gauge reads the tide at the lock.\n" * 30
     fetched = [

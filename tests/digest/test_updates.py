@@ -178,7 +178,7 @@ def test_what_git_has_not_seen_stays_open_where_no_newer_record_speaks_of_it(sta
     found = after(COMMITTING, user("now read the store"), says("I read it."), state=state)
     opened = texts(found, Section.PLAN)
     assert "Not committed: src/export.py" in opened
-    assert 'Not pushed yet: 5678abc "Store UTC"' in opened
+    assert 'Committed, not pushed: 5678abc "Store UTC"' in opened
     assert "Passed before the newest edits of src/export.py: `pytest tests`" in opened
     assert "branch drift" in texts(found, Section.COMMANDS)
 

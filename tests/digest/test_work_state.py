@@ -252,13 +252,13 @@ def test_a_hard_reset_throws_away_what_was_edited_since_the_last_commit() -> Non
 def test_a_commit_after_the_newest_push_is_not_pushed() -> None:
     pushed = ran("git push", "To git.example:a/b.git\n   1a2b3c4..4f1c2aa  utc-times -> utc-times")
     again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
-    assert is_open(STORE, COMMIT, pushed, CLOCK, again) == ['Not pushed yet: 7e00b6e "Mend it"']
+    assert is_open(STORE, COMMIT, pushed, CLOCK, again) == ['Committed, not pushed: 7e00b6e "Mend it"']
     line = "git push origin main && git ls-remote origin | grep -i log || true; git status --short"
     in_line = ran(line, "To https://git.example/a.git\n   4f1c2aa..7e00b6e  main -> main\n## main...origin/main")
     assert not any("pushed" in text for text in is_open(STORE, COMMIT, pushed, CLOCK, again, in_line))
     assert is_open(STORE, COMMIT, pushed, CLOCK, again, pushed) == []
     tried = ran("git push --dry-run", "To git.example:a/b.git\n   4f1c2aa..7e00b6e  utc-times -> utc-times")
-    assert is_open(STORE, COMMIT, pushed, CLOCK, again, tried) == ['Not pushed yet: 7e00b6e "Mend it"']
+    assert is_open(STORE, COMMIT, pushed, CLOCK, again, tried) == ['Committed, not pushed: 7e00b6e "Mend it"']
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_what_is_not_to_be_pushed_is_not_open(order: str, is_stated: bool) -> No
     pushed = ran("git push", "To git.example:a/b.git\n   1a2b3c4..4f1c2aa  utc-times -> utc-times")
     again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
     one = digest(conversation(user(f"mend it. {order}"), STORE, COMMIT, pushed, CLOCK, again))
-    assert ('Not pushed yet: 7e00b6e "Mend it"' in texts(one, Section.PLAN)) is is_stated
+    assert ('Committed, not pushed: 7e00b6e "Mend it"' in texts(one, Section.PLAN)) is is_stated
     assert is_open(STORE, COMMIT) == []
 
 
@@ -283,7 +283,9 @@ def test_what_a_skill_forbids_to_push_is_not_open() -> None:
     again = ran("git commit -am 'Mend it'", "[utc-times 7e00b6e] Mend it\n 1 file changed")
     skill = '<skill name="commit" location="/skills/commit">\n- **Commit but do NOT push.**\n</skill>'
     assert is_open(STORE, COMMIT, pushed, CLOCK, user(skill), again) == []
-    assert is_open(STORE, COMMIT, pushed, CLOCK, user("/skill:commit"), again) == ['Not pushed yet: 7e00b6e "Mend it"']
+    assert is_open(STORE, COMMIT, pushed, CLOCK, user("/skill:commit"), again) == [
+        'Committed, not pushed: 7e00b6e "Mend it"'
+    ]
 
 
 def test_what_a_move_or_an_appending_writes_over_was_not_created_by_it() -> None:
@@ -412,7 +414,7 @@ def test_a_commit_of_a_branch_that_git_said_was_in_step_is_not_pushed() -> None:
     status = ran(
         "git status", "On branch utc-times\nYour branch is up to date with 'origin/utc-times'.\nnothing to commit"
     )
-    assert is_open(STORE, status, COMMIT) == ['Not pushed yet: 4f1c2aa "Store UTC"']
+    assert is_open(STORE, status, COMMIT) == ['Committed, not pushed: 4f1c2aa "Store UTC"']
     pushed = ran("git push", "To host\n   d2b81e4..9e00b6e  utc-times -> utc-times")
     assert is_open(pushed, STORE, COMMIT, status) == []
 
@@ -468,7 +470,7 @@ def test_a_heading_in_what_git_shows_is_no_branch() -> None:
 def test_where_more_commits_are_not_pushed_than_are_named_it_says_so() -> None:
     pushed = ran("git push", "To host\n   d2b81e4..9e00b6e  utc-times -> utc-times")
     made = [ran("git commit -am x", f"[utc-times 4f1c2a{n}] Step {n}\n 1 file changed") for n in range(4)]
-    assert is_open(STORE, pushed, *made)[-1].startswith('Not pushed yet: …, 4f1c2a1 "Step 1", ')
+    assert is_open(STORE, pushed, *made)[-1].startswith('Committed, not pushed: …, 4f1c2a1 "Step 1", ')
 
 
 def test_where_git_named_no_branch_the_records_do_and_that_no_commit_is_shown_is_stated_of_changes_alone() -> None:
