@@ -435,9 +435,9 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     """The line that fixes a fault, of those that ``edits`` up to record ``end`` wrote, or an empty one.
 
     A line that defines what the fault misses comes first, then one with names that the fault quotes, then one that
-    shares words with it, then the longest. Among more than `_FEW_LINES` lines, the longest alone is only a guess and is
-    not given. Where the failed test itself was edited, only lines of it count. A line that a later edit took out again
-    is not given.
+    shares words with it, then the longest; an import comes last, unless a name is missing. Among more than `_FEW_LINES`
+    lines, the longest alone is only a guess and is not given. Where the failed test itself was edited, only lines of it
+    count. A line that a later edit took out again is not given.
     """
     words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
     tests = {name.rpartition(" > ")[2] for name in names_of_tests(fault)}
@@ -465,7 +465,12 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     def shared(line: str) -> tuple[int, int]:
         return sum(name in line for name in quoted), len(words & _words(line))
 
-    best = max(lines, key=lambda line: (defines(line), *shared(line), len(line)), default="")
+    is_about_names = _MISSES_NAME.search(fault) is not None
+
+    def worth(line: str) -> tuple[int, ...]:
+        return defines(line), is_about_names or not is_import(line), *shared(line), len(line)
+
+    best = max(lines, key=worth, default="")
     names, others = shared(best)
     is_guess = len(lines) > _FEW_LINES and not (defines(best) or names or (others > 1 and not quoted))
     if is_guess or not best:
@@ -481,6 +486,11 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
 
 # How a compiler reports a name that it does not find: `undefined: lowTide`, `cannot find name 'Harbour'`.
 _UNDEFINED = pattern(r"\b(?:undefined: |cannot find (?:name|symbol) '?|undeclared name: |name ')(\w+)")
+_MISSES_NAME = pattern(
+    r"\b(?:undefined|undeclared|unresolved|not (?:defined|found|declared)|cannot find"
+    r"|(?:no|unknown) (?:attribute|member)|import\w*|exports?|exported|modules?|namespace)\b",
+    re.IGNORECASE,
+)
 _QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
 

@@ -149,7 +149,10 @@ def file_operations(events: Sequence[Event], directory: str = "") -> tuple[FileO
 
 
 def _by_file(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
-    """The operations; deleting, moving or reverting a folder becomes one operation for each file known below it."""
+    """The operations; deleting, moving or reverting a folder becomes one operation for each file known below it.
+
+    Clearing a place where nothing is meant to stay is left out, unless something is known to be there.
+    """
     there: dict[str, None] = {}
     for one in operations:
         folder = f"{one.path.removesuffix('/')}/"
@@ -158,7 +161,8 @@ def _by_file(operations: Iterable[FileOperation]) -> Iterator[FileOperation]:
         if target and below and _below(target, there):
             target += folder[:-1].rpartition("/")[2] + "/"  # an existing folder takes the moved one in
         steps = [replace(one, path=path, target=target + path[len(folder) :] if target else "") for path in below]
-        for step in steps or [one]:
+        is_cleared = one.action is FileAction.DELETE and one.path not in there and is_throwaway(one.path)
+        for step in steps or ([] if is_cleared else [one]):
             yield step
             if step.action in (FileAction.DELETE, FileAction.MOVE):
                 there.pop(step.path, None)

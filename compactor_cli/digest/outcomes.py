@@ -567,11 +567,17 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         yield f"{text}{more}", work.changes[-1].record
     # The newest request may ask for more than a check, which then would not be its outcome.
     is_asked = work.changes or (not is_newest and _ASKS_TO_CHECK.search(work.asked))
-    # A failed check sorts last, and so is shown: it tells more than those that passed.
-    newest = sorted(after.values(), key=lambda run: (run.outcome is CommandOutcome.FAILED, run.event))
+    # A failed check sorts last, and so is shown: it tells more than those that passed, and of these, most tests do.
+    newest = sorted(after.values(), key=lambda run: (run.outcome is CommandOutcome.FAILED, _passed(run), run.event))
     for check in newest[-1:] if is_asked else ():
         ended = words.ok if check.outcome is CommandOutcome.OK else words.failed
         yield f"`{brief(check.key, _MAX_COMMAND_CHARS)}` {ended}", check.result_record
 
 
+def _passed(run: Run) -> int:
+    """The number of tests that a run reports as passed; 0 if it reports none."""
+    return max((int(number) for number in _PASSED.findall(run.line)), default=0)
+
+
+_PASSED = pattern(r"\b(\d+) (?:passed|tests? passed|passing|pass)\b")
 _ASKS_TO_CHECK = pattern(r"\b(?:run|tests?|check|lint|build|verify|ci)\b", re.IGNORECASE)

@@ -169,11 +169,12 @@ def objects(arguments: Mapping[str, Any] | str, keys: tuple[str, ...]) -> list[M
 def command_of(arguments: Mapping[str, Any] | str) -> str:
     """The command line of a command call, or the script itself where a shell is called with ``-c``.
 
-    Lines that go on after a backslash are joined, up to a here-document. An empty string where no argument holds one.
+    Lines that go on after a backslash are joined, and variables that the command itself sets to a text are replaced by
+    it, both up to a here-document. An empty string where no argument holds one.
     """
     if isinstance(arguments, str):
         command, mark, text = _SHELL_CALL.sub(r"\1\2", arguments).partition("<<")
-        return f"{joined_lines(command)}{mark}{text}"
+        return f"{_with_values(joined_lines(command))}{mark}{text}"
     for key in (*COMMAND_KEYS, "action"):
         if (value := arguments.get(key)) is None:
             continue
@@ -184,6 +185,21 @@ def command_of(arguments: Mapping[str, Any] | str) -> str:
             is_script = len(parts) >= 3 and parts[1] in ("-c", "-lc", "-ic", "/c", "-Command")
             return command_of(parts[2]) if is_script else " ".join(parts)
     return ""
+
+
+def _with_values(command: str) -> str:
+    values, at = dict[str, str](), 0
+    while "$" in command and (found := _ASSIGNS.match(command, at)):
+        text = found[2].strip("\"'")
+        values[found[1]], at = f'"{text}"' if " " in text else text, found.end()
+    if not values:
+        return command
+    return command[:at] + _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), command[at:])
+
+
+_ASSIGNS = re.compile(r"\s*(?:export )?([A-Za-z_]\w*)=(\"[^\"$`\n]*\"|'[^'\n]*'|[^\s\"'$`;&|()]+)[ \t]*(?:;|&&|\n)")
+# A variable that is a word of its own: as a part of one, its value would make a name that no record shows.
+_VARIABLE = re.compile(r"'[^'\n]*'|(?<![\w./=-])\"?\$(?:(\w+)|\{(\w+)\})\"?(?![\w./-])")
 
 
 def joined_lines(command: str) -> str:

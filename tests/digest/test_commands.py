@@ -8,6 +8,7 @@ from conversation import answer, call, conversation, digest, events_of, ran, tex
 from compactor_cli.digest.commands import command_key, shown
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.runs import CommandOutcome, runs
+from compactor_cli.digest.tools import command_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message, Role, ToolResult
 
@@ -317,3 +318,21 @@ def test_what_the_agent_stopped_by_a_key_did_not_fail_and_the_key_is_no_command(
 def test_what_runs_after_a_text_was_added_to_a_file_is_the_command() -> None:
     line = "cat >> style.css <<'EOF'\n.tide { color: blue }\nEOF\nnpm run build"
     assert command_key(line) == "npm run build"
+
+
+@pytest.mark.parametrize(
+    ("command", "read"),
+    [
+        (
+            'SRC=/srv/a.csv\nDST="/srv/b c.csv"\ncp "$SRC" ${DST}',
+            'SRC=/srv/a.csv\nDST="/srv/b c.csv"\ncp /srv/a.csv "/srv/b c.csv"',
+        ),
+        ("export N=3 && head -n $N tides.csv", "export N=3 && head -n 3 tides.csv"),
+        # A name that is made of several parts, a text in single quotes and a value that a command gives stay.
+        ("D=/srv/tide; cat $D/a.csv '$D'", "D=/srv/tide; cat $D/a.csv '$D'"),
+        ('D=$(mktemp -d); cp a.csv "$D"', 'D=$(mktemp -d); cp a.csv "$D"'),
+        ("A=1\npython - <<EOF\nprint($A)\nEOF", "A=1\npython - <<EOF\nprint($A)\nEOF"),
+    ],
+)
+def test_a_variable_that_a_command_sets_is_read_as_its_value(command: str, read: str) -> None:
+    assert command_of({"command": command}) == read

@@ -622,6 +622,23 @@ def test_a_finding_above_its_place_stands_with_the_edits_that_took_back_what_it_
     assert " → fixed by demo/{moon.tsx, ebb.tsx, tide.tsx}, changes thrown away" in fixed[0]
 
 
+@pytest.mark.parametrize(
+    ("fault", "fixing"),
+    [
+        ("error TS2322: Type 'TideLogger' is not assignable to type 'Log'", "log: Array<[string, TideLogger]> = []"),
+        ("error TS2304: Cannot find name 'TideLogger'", "import { TideLogger } from './tide-logger'"),
+    ],
+)
+def test_an_import_is_what_fixed_an_error_only_if_a_name_was_missing(fault: str, fixing: str) -> None:
+    lines = ("import { TideLogger } from './tide-logger'", "log: Array<[string, TideLogger]> = []")
+    edits = [
+        (call("Edit", line, file_path="tide.ts", old_string="log = []", new_string=line), answer("ok", line))
+        for line in lines
+    ]
+    failed, passed = ran("npx tsc", f"tide.ts(4,1): {fault}", is_error=True), ran("npx tsc", "")
+    assert shown(failed, *edits, passed)[1][0].endswith(f"→ fixed by tide.ts: `{fixing}`")
+
+
 def test_a_place_without_words_is_passed_over_for_the_error_below_it() -> None:
     output = (
         "    gate_test.go:32: \n        \tError Trace:\tgate_test.go:32\n        \tError:      \tShould be true\n"

@@ -716,3 +716,10 @@ def test_files_that_were_moved_and_not_edited_are_listed_as_moved() -> None:
     listed = [text for text in texts(one, Section.FILES) if "tide-3.png" in text and not text.startswith("moved to")]
     assert listed
     assert not any("edited" in text for text in listed), listed
+
+
+def test_a_throwaway_place_that_is_cleared_first_is_no_deleted_file() -> None:
+    assert states(ran("KB=/tmp/smoke/kb\nrm -rf $KB && mkdir -p $KB", "")) == {}
+    written = ran("echo low > /tmp/tide.md", ""), ran("rm /tmp/tide.md", "")
+    assert states(*written) == {"/tmp/tide.md": "created, deleted"}
+    assert states(ran("rm -rf dist", "")) == {"dist": "deleted"}

@@ -35,6 +35,12 @@ def test_a_request_is_shown_with_the_pull_request_that_came_of_it() -> None:
     assert wanted(STORE, COMMIT, opened) == ' → 4f1c2aa "Store UTC", https://github.com/a/b/pull/136'
 
 
+def test_of_the_checks_after_the_last_edit_the_one_with_most_tests_is_the_outcome() -> None:
+    some, build = ran("pytest -q tests/test_utc.py", "8 passed in 1s"), ran("make build", "built")
+    assert wanted(STORE, TESTS, build, some) == " → edited store.py, `pytest -q` ok"
+    assert wanted(STORE, TESTS, STORE, some) == " → edited store.py, `pytest -q tests/test_utc.py` ok"
+
+
 def test_an_address_within_what_a_server_answers_is_nothing_that_was_made() -> None:
     reply = ran(
         "gh api repos/a/b/pulls/112/comments/27/replies -f body='Fixed in 4f1c2aa'",
