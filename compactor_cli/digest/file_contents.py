@@ -14,7 +14,7 @@ from compactor_cli.digest.edits import added_names, overwrites, python_changes, 
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.runs import failed_with_code
-from compactor_cli.digest.shell import scripts_run, written_paths
+from compactor_cli.digest.shell import scripts_run, unquoted, written_paths
 from compactor_cli.digest.tools import PATH_KEYS, FileAction, ToolKind, argument, command_of
 from compactor_cli.model.value import dataclass
 
@@ -54,9 +54,14 @@ def overwritten(events: Sequence[Event], operations: Iterable[FileOperation]) ->
     def later_changes(number: int) -> list[tuple[int, str, str]]:
         event = events[number]
         call = events[event.call] if event.call >= 0 else event
-        if call.tool not in (ToolKind.READ, ToolKind.EDIT):
+        if call.tool is ToolKind.COMMAND:
+            # What a command shows is of the file that it names, if it names one.
+            named = {word for word in unquoted(command_of(call.arguments)).split() if "." in word or "/" in word}
+            found = changes.get(named.pop(), []) if len(named) == 1 else []
+        elif call.tool in (ToolKind.READ, ToolKind.EDIT):
+            found = changes.get(argument(call.arguments, PATH_KEYS), [])
+        else:
             return []
-        found = changes.get(argument(call.arguments, PATH_KEYS), [])
         first = bisect_left(found, number, key=itemgetter(0))
         return found[first : first + _MAX_LATER_CHANGES]
 

@@ -18,7 +18,7 @@ from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
 from compactor_cli.digest.error_lines import is_notice
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.failures import is_open
-from compactor_cli.digest.files import is_undone
+from compactor_cli.digest.files import attempted, is_undone
 from compactor_cli.digest.language import word_beginnings
 from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import DEFINERS, JSON_MEMBER, MODIFIER, is_amid_code, is_import, is_noise, is_scrap
@@ -28,7 +28,7 @@ from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.digest.texts import MAX_CHARS
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
 from compactor_cli.digest.wants import newest_request
-from compactor_cli.formats.client_signs import started_id
+from compactor_cli.formats.client_signs import TOOL_ERROR, started_id
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -79,7 +79,9 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         # The first line of a log is the newest commit: a later line must not be taken for it.
         is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         named = (base.event, places(event.text).get(text, 0), form, "", label.text)
-        yield Statement(shown, *named, base.record, base.at_tokens, weight, opens=not is_later)
+        yield Statement(
+            sources.marked(base.event, shown), *named, base.record, base.at_tokens, weight, opens=not is_later
+        )
 
 
 class _Sources:
@@ -90,6 +92,10 @@ class _Sources:
         edits = {n: result for n, result in results_of(self._events).items() if self._events[n].tool is ToolKind.EDIT}
         self._undone = {call for call, result in edits.items() if is_undone(self._events[call], result)}
         self.made = edits.keys() - self._undone
+        last = {one.path: one.event for one in analysis.operations if one.action is not FileAction.READ}
+        tried = ((call, one.path) for call in self._undone for one in attempted(self._events[call]))
+        self._made_later = {call for call, path in tried if last.get(path, -1) > call}
+        self._words = analysis.words
         self._only_reads = {run.event for run in analysis.runs if run.is_read_only}
         self._passed = passed_checks(analysis.runs)
         self._past = self._only_reads & rerun(analysis.runs, self._events)
@@ -124,6 +130,14 @@ class _Sources:
             event.tool is ToolKind.COMMAND and self._analysis.labels[place].is_file
         )
         return place in self.made or (event.kind is EventKind.RESULT and (is_file or event.call in self._only_reads))
+
+    def marked(self, place: int, line: str) -> str:
+        """A line of an event; that an edit failed is marked, with whether a later one changed the file."""
+        call, words = self._events[place].call, self._words
+        if call not in self._undone:
+            return line
+        ended = f" → {words.edited}" if call in self._made_later else ""
+        return f"{words.failed}{words.colon}{_ERROR_TAG.sub('', line)}{ended}"
 
     def is_repeated(self, place: int, line: str) -> bool:
         """Whether a line repeats what other items show, or is not about the work: a client's, a plan's, a refusal's."""
@@ -171,6 +185,7 @@ def _places(output: str) -> dict[str, int]:
 
 
 _HAS_WORD = re.compile(r"\w")
+_ERROR_TAG = re.compile(rf"</?{TOOL_ERROR.strip('<>')}>")
 # The preamble of listings, diffs, test runs and `git status`, and the lines of code and of a stack around a failure:
 # `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`, `> 12 | gauge.read()`.
 _PREAMBLE = re.compile(

@@ -11,6 +11,7 @@ from conversation import (
     events_of,
     items,
     ran,
+    rendered,
     request,
     says,
     texts,
@@ -253,6 +254,32 @@ def test_a_line_that_a_later_edit_of_its_file_replaced_is_no_fact_any_more() -> 
     assert is_overwritten(2, "active := LastInteractionAt")
     assert not is_overwritten(3, "active := LastInteractionAt")
     assert not is_overwritten(1, "name := session.Name")
+
+
+def test_a_line_that_a_command_showed_of_one_file_is_no_fact_after_an_edit_of_it() -> None:
+    found = events_of(
+        *ran("grep -n 'active' src/status.go", "437:active := LastInteractionAt"),
+        *ran("grep -n 'active' src/status.go src/other.go", "src/status.go:437:active := LastInteractionAt"),
+        call("Edit", "2", file_path="src/status.go", old_string="LastInteractionAt", new_string="LastActive"),
+        answer("done", "2"),
+    )
+    is_overwritten = overwritten(found, file_operations(found))
+    assert is_overwritten(1, "437:active := LastInteractionAt")
+    assert not is_overwritten(3, "src/status.go:437:active := LastInteractionAt")
+
+
+def test_why_an_edit_failed_stands_with_whether_the_file_was_edited_since() -> None:
+    why = "Could not find the text in src/gauge_store.py: it has gauge_drift before tide_level"
+    failed = call("Edit", "f", file_path="src/gauge_store.py", old_string="tide_level", new_string="b")
+    mended = call("Edit", "m", file_path="src/gauge_store.py", old_string="gauge_drift", new_string="b")
+    refused = failed, answer(f"<tool_use_error>{why}</tool_use_error>", "f", is_error=True)
+    more = (says("Now gauge_drift and tide_level of gauge_store agree."), user("test gauge_drift and tide_level"))
+
+    def shown(*done: Message) -> str:
+        return rendered(digest(conversation(user("mend it"), *refused, *done, *more), 1_500).summary)
+
+    assert f"failed: {why} [" in shown()
+    assert f"failed: {why} → edited [" in shown(mended, answer("ok", "m"))
 
 
 def test_a_file_that_is_written_anew_has_the_lines_of_its_new_text_only() -> None:

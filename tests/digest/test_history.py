@@ -195,7 +195,7 @@ def test_the_lines_of_an_edit_that_was_not_made_are_no_lines_of_its_file() -> No
 
     assert "SPRING_METRES = 7" in quoted("The file was updated", is_error=False)
     assert not any("METRES = " in text for text in quoted("String not found\nSPRING_METRES = 7", is_error=True))
-    assert "no EBB_METRES in tide.py" in quoted("no EBB_METRES in tide.py\nEBB_METRES = 3", is_error=True)
+    assert "failed: no EBB_METRES in tide.py" in quoted("no EBB_METRES in tide.py\nEBB_METRES = 3", is_error=True)
     assert quoted("The user doesn't want to proceed with this tool use.", is_error=True) == set()
 
 
