@@ -29,6 +29,7 @@ from compactor_cli.digest.cleaning import (
 from compactor_cli.digest.texts import ELLIPSIS, sentences
 from compactor_cli.digest.tools import (
     COMMAND_KEYS,
+    PATH_KEYS,
     REPORTING_TOOLS,
     ToolKind,
     argument,
@@ -364,6 +365,7 @@ class _EventReader:
             return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
+        arguments = _with_range(arguments) if kind is ToolKind.READ else arguments
         folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
         folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
         if folder not in ("", ".", self.directory):
@@ -473,6 +475,19 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
     if isinstance(value, list | tuple):
         return tuple(_cleaned(item, cleaner, depth - 1) for item in value)
     return value
+
+
+def _with_range(arguments: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """The arguments of a call that reads, with the lines that it names after a path (`tide.py:12-40`) on their own."""
+    if isinstance(arguments, str):
+        return arguments
+    parted = ((key, _LINES_OF.fullmatch(value)) for key, value in arguments.items() if isinstance(value, str))
+    named = {key: found for key, found in parted if found and key in PATH_KEYS}
+    paths = {key: found[1] for key, found in named.items()}
+    return {**arguments, **paths, "line_range": next(iter(named.values()))[2]} if named else arguments
+
+
+_LINES_OF = re.compile(r"(.*\.\w+):(\d+(?:-\d*)?)")
 
 
 # The arguments of a shell or an editor that name the directory it runs in.

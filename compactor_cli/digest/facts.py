@@ -448,7 +448,7 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     often += f" {words.older}" if is_older and not run.acts_outside else ""
     # Of a search that only counts the errors, the number.
     number = run.output.strip() if run.outcome is CommandOutcome.FAILED else ""
-    printed = run.line or (number if number.isdecimal() else "")
+    printed = _own_line(run, line) or (number if number.isdecimal() else "")
     # Success alone carries little information, unless the run acted outside or checked the work.
     is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))
     is_telling = printed or is_shown or _BUILDS.search(run.command)
@@ -457,6 +457,14 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     result = f"{printed}{often}" if is_refused else f"{outcome}{often}{detail}"
     text = f"`{line}`{place} → {result}" if line and is_telling else ""
     return Item(text=text, records=records_of((run.result_record,)))
+
+
+def _own_line(run: Run, command: str) -> str:
+    """The line that a run printed, unless another step of its chain than the ``command`` that is shown printed it."""
+    if command.startswith("git push") and COMMIT_LINE.match(run.line):
+        pushed = PUSHED.search(run.output)
+        return pushed[0].strip() if pushed else ""
+    return "" if command.startswith("gh ") and run.line.startswith("Your branch is ") else run.line
 
 
 # What a service or program answers that was reached and refuses or is down.

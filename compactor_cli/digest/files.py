@@ -322,6 +322,7 @@ _WROTE_OVER = re.compile(r"\b(?:has been|was|successfully) (?:updated|overwritte
 def _is_path(path: str) -> bool:
     """Whether a path can be a file of the work: not too long, on one line, and not a lock file of git."""
     is_one = 0 < len(path) <= _MAX_PATH_CHARS and "\n" not in path and path.lower() not in _NOT_PATHS
+    is_one = is_one and "://" not in path  # what another agent or a server holds
     return is_one and not (path.endswith(".lock") and "/.git/" in f"/{path}")
 
 

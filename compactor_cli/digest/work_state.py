@@ -490,6 +490,7 @@ _ON_BRANCH = pattern(
 )
 # `## tides...origin/tides` and `* tides` of `git status -sb` and `git branch`: elsewhere, headings and list entries.
 _MARKED_BRANCH = pattern(r"^(?:## ([\w./-]+?)(?:\.\.\..*)?|\* ([\w./-]+).*)$", re.MULTILINE)
+_TAKEN_BRANCH = pattern(r"^(?:Already on|Switched to(?: a new)? branch) '([\w./-]+)'", re.MULTILINE)
 _MARKS_BRANCH = pattern(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
@@ -501,7 +502,12 @@ def _branch(runs: Sequence[Run], of_records: tuple[str, int]) -> tuple[str, int]
 
 def _named_branch(runs: Sequence[Run]) -> tuple[str, int] | None:
     for run in reversed(runs):
-        if not re.search(r"\b(?:git|gh)\b", run.command) or "git log" in run.key:
+        if not re.search(r"\b(?:git|gh)\b", run.command):
+            continue
+        if "git log" in run.key:
+            # A log may show lines in any form: only where the branch was taken in the same line, it is known.
+            if taken := _TAKEN_BRANCH.findall(run.output[:20_000]):
+                return taken[-1], run.result_record
             continue
         printed = run.output.strip().split("\n") if "--show-current" in run.key else []
         place = 0 if run.key.startswith("git branch --show-current") else -1

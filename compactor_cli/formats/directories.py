@@ -36,11 +36,10 @@ def directories_of(transcript: Transcript) -> Directories:
     first = named or _shown_directory(transcript)
     last = next(_named_directories(reversed(transcript.records))) if named else first
     other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
+    if not other and (common := _common_directory(transcript, first)):
+        is_apart = not (first and (_is_in(common, first) or _is_in(first, common)))
+        other = common if is_apart else ""
     working = other or first
-    common = "" if other else _common_directory(transcript, first)
-    if common and not (first and (_is_in(common, first) or _is_in(first, common))):
-        # It may be a folder of the true one: no relative path is taken for one below it.
-        return Directories("", common, path_stripper(common), lambda text: text)
     strip = _stripper(working, last if named else working, transcript)
     shells = _for_shells(working)
     root = (lambda text: text) if shells == working else _drive_stripper(working, f"{shells}/")

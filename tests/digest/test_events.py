@@ -508,7 +508,7 @@ def test_where_no_directory_is_named_the_one_of_nearly_all_paths_is_taken() -> N
     others = ["/home/ann/harbour/notes.md", "/tmp/tide.log"]
     found = conversation(*(call("Read", file_path=name) for name in (*names, *others)))
     directories = directories_of(found)
-    assert (directories.working, directories.other) == ("", "/home/ann/harbour/tide/src")
+    assert (directories.working, directories.other) == ("/home/ann/harbour/tide/src",) * 2
     read = [event.text for event in events(found, range(22))]
     assert read == [*(f"Read\ngauge_{n}.py" for n in range(20)), *(f"Read\n{other}" for other in others)]
     few = conversation(*(call("Read", file_path=name) for name in names[:11]))
@@ -540,3 +540,8 @@ def test_placeholders_of_a_template_are_not_torn_apart() -> None:
     template = '{"text": "' + "<td>{{ tide.level }}</td>" * 40 + '", "name": "tide.html"}'
     assert "{{ tide.level }}" in unfolded(template)
     assert not any(line.startswith("{ tide") for line in unfolded(template).split("\n"))
+
+
+def test_the_lines_that_a_read_names_after_a_path_are_no_part_of_the_path() -> None:
+    (read,) = events_of(call("read", path="src/tide.py:12-40"))
+    assert read.arguments == {"path": "src/tide.py", "line_range": "12-40"}

@@ -59,6 +59,17 @@ def test_that_something_was_looked_up_is_no_fact_without_what_it_showed() -> Non
     assert any("github_create_issue" in text for text in shown)
 
 
+def test_of_a_chain_the_line_of_another_step_is_not_shown_with_a_push_or_a_merge() -> None:
+    commit = "git commit -F - <<'EOF' && git push\nStore UTC\nEOF"
+    printed = "[utc 04f6b4e] Store UTC\n 1 file changed\n   42649b7..04f6b4e  utc -> utc"
+    assert any(
+        text.startswith("`git push") and text.endswith("ok: 42649b7..04f6b4e  utc -> utc")
+        for text in facts(ran(commit, printed))
+    )
+    merged = ran("gh pr merge 53 --merge && git checkout dev", "Your branch is up to date with 'origin/dev'.")
+    assert "`gh pr merge 53 --merge` → ok" in facts(merged)
+
+
 def test_servers_that_were_called_often_are_stated_the_last_first() -> None:
     entered = [ran(f"ssh -i ~/.ssh/key root@10.0.0.7 'docker logs tide{n}'", "a\nb\nc") for n in range(3)]
     asked = [ran(f"curl -s http://localhost:3000/tides/{n}?low=1 | jq .", "a\nb\nc") for n in range(4)]

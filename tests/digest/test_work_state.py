@@ -769,3 +769,12 @@ def test_a_build_is_no_older_than_edits_that_passing_tests_of_the_same_packages_
     vet, tests = ran("go vet ./tide/...", ""), ran("go test ./tide/...", "ok  \ttides/tide\t0.2s")
     assert is_open(vet, edit) == ["Passed before the newest edits of tide/refs.go: `go vet ./tide/...`"]
     assert is_open(vet, edit, tests) == []
+
+
+def test_a_branch_that_was_taken_in_the_line_of_a_log_is_the_branch() -> None:
+    merged = ran(
+        "gh pr merge 53 --merge && git checkout dev && git log --oneline -1",
+        "Already on 'dev'\n2c7e464 Merge #53 [utc 1]",
+    )
+    one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, merged), 3_000)
+    assert texts(one, Section.COMMANDS)[0].startswith("branch dev")
