@@ -207,7 +207,8 @@ def _definition() -> re.Pattern[str]:
     # sentence, `it("opens the harbour",`.
     return re.compile(
         rf"^[ \t]*{MODIFIER}*(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
-        r"|struct|enum|trait|impl|module|const|CREATE TABLE)\s+\*?(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
+        r"|struct|enum|trait|impl|module|const|CREATE TABLE(?: IF NOT EXISTS)?)\s+[\"`*]?"
+        r"(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
         r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,6} (?P<head>[^\n]{3,50})$"
         r"|^[ \t]*(?:it|test)\((?P<quote>[\"'`])(?P<test>[^\n]{3,90}?)(?P=quote),",
         re.MULTILINE,

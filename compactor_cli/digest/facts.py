@@ -412,7 +412,9 @@ def _ended_alike(group: Sequence[Run]) -> int:
 def _kind(run: Run) -> str:
     """A key that runs share which do the same; of a request to a server, its command line without the numbers."""
     if run.asks_a_server:
-        return _NUMBER.sub("#", acting_line(run.command))
+        # The line may be cut before it shows whether something is asked or changed.
+        changes = "mutation" if "mutation" in run.command else ""
+        return f"{_NUMBER.sub('#', acting_line(run.command))}{changes}"
     # The pattern of a `grep` after it decides what a command shows, but not what a check checks.
     is_searched = not is_check(run.command) and "| grep" in run.command
     return " ".join(run.command.split()) if is_searched else run.key

@@ -278,7 +278,9 @@ def attempted(event: Event, directory: str = "") -> list[FileOperation]:
 
 
 def _seen_from(directory: str, one: FileOperation) -> FileOperation:
-    above = f"{directory}/" if directory else "\n"
+    above = f"{directory}/" if directory else "./"
+    if one.path.startswith("./") or one.target.startswith("./"):
+        one = replace(one, path=one.path.removeprefix("./"), target=one.target.removeprefix("./"))
     if not (one.path.startswith(above) or one.target.startswith(above)):
         return one
     return replace(one, path=one.path.removeprefix(above), target=one.target.removeprefix(above))

@@ -221,6 +221,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     likely -= _only_in(lines, _not_done(analysis), likely)
     likely -= _only_in(lines, _searched_for(analysis), {row for row in likely if kinds[row] not in FILE_KINDS})
     likely -= _only_in(lines, _long_listings(lines), likely)
+    likely -= _of_patterns(lines, {row: atoms[row] for row in likely if _SLASHED.fullmatch(atoms[row])})
     carried = {analysis.table.atoms.get(name, -1) for name, _ in analysis.memory.names}
     likely -= _wordy(analysis, likely) - carried
     # A bare number or flag carries no information without its line.
@@ -331,6 +332,22 @@ def _only_in(lines: Lines, passing: Collection[str], rows: set[int]) -> set[int]
         if not found.isdisjoint(atoms) and text not in passing:
             found.difference_update(atoms)
     return found
+
+
+def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
+    """Those of these rows of names such as `/tide` that no line has as a word or in quotation marks.
+
+    They are the ends of regular expressions, closing tags or two words that a slash joins.
+    """
+    left = dict(slashed)
+    for text, rows in zip(lines.numbers, lines.atoms, strict=True) if left else ():
+        for row in left.keys() & rows:
+            if re.search(rf"(?:^|[\s\"'`=:,])\"?{re.escape(left[row])}(?![\w.]*\))", text):
+                del left[row]
+    return set(left)
+
+
+_SLASHED = re.compile(r"/[\w.-]+")
 
 
 def _long_listings(lines: Lines) -> frozenset[str]:

@@ -148,6 +148,8 @@ class _Sources:
             return True
         if event.refusal is not None or line == event.name or line in label.text:
             return True
+        if event.is_error and event.tool is ToolKind.READ and not self._analysis.is_dialogue:
+            return True  # a wrong path
         if event.call in self._past:
             return True  # the same command has a newer result
         # The result of an edit repeats the edit; of the result of a failed one, only the first line says why.

@@ -122,6 +122,7 @@ _FAILURE = pattern(
     r"|\W*[1-9]\d* failed, \d+ passed|.*\b\d+ passed\b.*\b[1-9]\d* failed\b|\w+! +- \w+: +[1-9]\d*, \w+: +\d+, "
     r"|\[xUnit\.net .*\[FAIL\]$|(?:\[[\w:.-]+\] )?ERROR task failed\b"
     # A step could not begin, however the next ones of the line ended.
+    r"|Error: (?:request to|connect|getaddrinfo) \S"
     r"|error: (?:[Ff]ailed to (?:spawn|push|open|read|parse|download|build)|cannot |[Cc]ould not |pathspec )"
     r"|\S+: (?:line )?\d+: .*(?:unbound variable|command not found|not found|syntax error|No such file)"
 )
@@ -175,6 +176,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
+    if result and not look and (codes := _echoed_codes(command, output)):
+        outcome = CommandOutcome.FAILED if any(codes) else CommandOutcome.OK
     if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
@@ -195,6 +198,16 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     )
 
 
+def _echoed_codes(command: str, output: str) -> list[int]:
+    """The exit codes that a command line itself prints after its steps (`make; echo "exit=$?"`)."""
+    number = len(_ECHOES_CODE.findall(command))
+    return [int(code) for code in _ECHOED_CODE.findall(output)[-number:]] if number else []
+
+
+_ECHOES_CODE = pattern(r"\becho\b[^|;&\n]*\$(?:\?|\{?PIPESTATUS)")
+_ECHOED_CODE = pattern(
+    r"^[^\w\n]*(?:[\w -]*(?:exit|rc|code|status)[\w ]*|\w+)[ :=]+(\d{1,3})\W*$", re.IGNORECASE | re.MULTILINE
+)
 _CURL = pattern(r"\bcurl\b(?![^|;&]* (?:-f|--fail))")
 _HTTP_ERROR = pattern(r"\bHTTP(?:/[\d.]+)?[ :=]+[45]\d\d\b|\"status(?:Code)?\": ?[45]\d\d\b|^[45]\d\d$", re.MULTILINE)
 

@@ -166,3 +166,10 @@ def test_a_value_in_a_function_that_was_there_is_not_added() -> None:
     old = "    const [tides, gauges] = await Promise.all([a(), b()]);"
     new = "    const loaded = Promise.all([a(), b()]);\n    const [tides, gauges] = await loaded;"
     assert [*added_names([(old, new)], "harbour.ts")] == ["loaded"]
+
+
+def test_a_table_that_sql_makes_is_named_without_the_words_around_its_name() -> None:
+    text = 'await query(`CREATE TABLE IF NOT EXISTS "shares" (id INT)`)\nCREATE TABLE `keys` (id INT)\n'
+    made = [*added_names([("", 'CREATE TABLE IF NOT EXISTS "shares" (id)\nCREATE TABLE `keys` (id)\n')], "a.sql")]
+    assert made == ["shares", "keys"]
+    assert "IF" not in [*added_names([("", text)], "a.ts")]

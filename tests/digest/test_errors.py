@@ -11,7 +11,7 @@ from compactor_cli.digest.checks import contains, is_check
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.failures import ErrorRecord, Status, find_errors
 from compactor_cli.digest.files import file_operations
-from compactor_cli.digest.runs import runs
+from compactor_cli.digest.runs import CommandOutcome, runs
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
 
@@ -483,6 +483,28 @@ def test_a_file_that_a_finding_names_is_edited_for_it_in_any_later_turn() -> Non
     assert causes(says(FOUND), *asked, *mended)[0].endswith(
         "The fix: `read_level` gives metres. → edited: src/gauge.py"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "So for `open_gate` and `close_gate` I don't see a remaining blocker: the problem is gone.",
+        "There's no real bug here: `open_gate` reads metres.",
+    ],
+)
+def test_that_nothing_is_wrong_is_no_cause(words: str) -> None:
+    assert causes(says(words)) == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_failed"),
+    [("error TS18003: No inputs were found\nexit=2", True), ("exit=0", False), ("lint exit: 0\ntest exit: 1", True)],
+)
+def test_an_exit_code_that_a_command_prints_itself_decides(printed: str, is_failed: bool) -> None:
+    number = printed.count("exit")
+    command = "; ".join(['npx tsc 2>&1 | tail -3; echo "exit=$?"'] * number)
+    (run,) = runs(events_of(*ran(command, printed)))
+    assert (run.outcome is CommandOutcome.FAILED) is is_failed
 
 
 def test_an_explanation_is_no_fault_because_a_file_that_it_names_was_edited_much_later() -> None:

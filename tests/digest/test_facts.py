@@ -70,6 +70,14 @@ def test_of_a_chain_the_line_of_another_step_is_not_shown_with_a_push_or_a_merge
     assert "`gh pr merge 53 --merge` → ok" in facts(merged)
 
 
+def test_what_a_server_was_asked_and_what_it_changed_are_no_repetition_of_one_another() -> None:
+    def sent(query: str, answered: str) -> tuple[Message, Message]:
+        return ran(f"gh api graphql -f query='\n{query} {{ thread(id: \"T5\") {{ isResolved }} }}'", answered)
+
+    shown = facts(*(sent("query", '{"isResolved": false}') for _ in range(3)), sent("mutation", '{"isResolved": true}'))
+    assert not any("×4" in text for text in shown)
+
+
 def test_servers_that_were_called_often_are_stated_the_last_first() -> None:
     entered = [ran(f"ssh -i ~/.ssh/key root@10.0.0.7 'docker logs tide{n}'", "a\nb\nc") for n in range(3)]
     asked = [ran(f"curl -s http://localhost:3000/tides/{n}?low=1 | jq .", "a\nb\nc") for n in range(4)]

@@ -750,3 +750,8 @@ def test_a_throwaway_place_that_is_cleared_first_is_no_deleted_file() -> None:
     written = ran("echo low > /tmp/tide.md", ""), ran("rm /tmp/tide.md", "")
     assert states(*written) == {"/tmp/tide.md": "created, deleted"}
     assert states(ran("rm -rf dist", "")) == {"dist": "deleted"}
+
+
+def test_a_path_is_the_same_with_and_without_the_folder_that_it_starts_in() -> None:
+    made = call("Write", "w", file_path="./tide.json", content="{}"), answer("ok", "w")
+    assert states(*made, *ran("rm tide.json", "")) == {"tide.json": "created, deleted"}

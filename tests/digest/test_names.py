@@ -195,3 +195,11 @@ def test_a_name_is_listed_under_the_file_that_declares_it() -> None:
         says("It reads."),
     )
     assert found == {"readLevel": "gauge.go"}
+
+
+def test_ends_of_patterns_closing_tags_and_joined_words_are_no_names() -> None:
+    code = "expect(body).toMatch(/unusual|expired/ib)\n{#if tide}\n{/each}\n<b>low</bold>\napp.get('/tides', low)"
+    read = call("Read", "r", file_path="app.js"), answer(code, "r")
+    index = _index(*read)
+    assert "/tides" in index
+    assert not any(word in index for word in ("/ib", "/each", "/bold"))

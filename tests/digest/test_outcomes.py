@@ -41,6 +41,11 @@ def test_of_the_checks_after_the_last_edit_the_one_with_most_tests_is_the_outcom
     assert wanted(STORE, TESTS, STORE, some) == " → edited store.py, `pytest -q tests/test_utc.py` ok"
 
 
+def test_what_was_made_and_removed_again_is_no_outcome() -> None:
+    scratch = *(ran(f"echo '{n}' > check.json", "") for n in range(3)), ran("rm check.json", "")
+    assert wanted(STORE, *scratch) == " → edited store.py"
+
+
 def test_an_address_within_what_a_server_answers_is_nothing_that_was_made() -> None:
     reply = ran(
         "gh api repos/a/b/pulls/112/comments/27/replies -f body='Fixed in 4f1c2aa'",
