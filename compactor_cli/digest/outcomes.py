@@ -552,10 +552,9 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         paths = [path for path, _ in Counter(changed).most_common()]
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)
         new = {one.path for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
-        # A file that was deleted and then written again is there; what was made and removed again came to nothing.
+        # A file that was deleted and then written again is there.
         last = {one.path: one.action for one in work.changes}
         gone = {path for path, action in last.items() if action is FileAction.DELETE}
-        paths = [path for path in paths if not (path in gone and path in new)] or paths
         most = 1 if after else _MAX_EDITED
         more = f" {ELLIPSIS}" if len(paths) > most else ""
         shown = paths[:most]

@@ -42,7 +42,7 @@ def test_of_the_checks_after_the_last_edit_the_one_with_most_tests_is_the_outcom
 
 
 def test_what_was_made_and_removed_again_is_no_outcome() -> None:
-    scratch = *(ran(f"echo '{n}' > check.json", "") for n in range(3)), ran("rm check.json", "")
+    scratch = *(ran(f"echo '{n}' > ./check.json", "") for n in range(3)), ran("rm check.json", "")
     assert wanted(STORE, *scratch) == " → edited store.py"
 
 
