@@ -47,7 +47,7 @@ def is_unfixed(cause: Cause, analysis: Analysis) -> bool:
 
 # `the root cause is the clock`, `this is a bug`, `it fails because the gauge is shut`
 _FINDS_CAUSE = pattern(
-    r"\b(?:root cause(?! (?:fix|investigation|analysis))"
+    r"\b(?:root cause(?!s? (?:fix|investigation|analysis))"
     r"|(?:the|this|here's (?:the|an?)|there's (?:the|an?)|real|actual) (?:\w+ )?"
     r"(?:issue|problem|bug|cause|culprit|blocker|gap)(?: here)?"
     r"(?: (?:is|was)\b(?! (?:about|with|what|created|linked|filed|open|closed|tracked|claimed|assigned))|:| —)"

@@ -256,7 +256,8 @@ def _reasons(text: str) -> Iterator[str]:
 
 
 _REASON = pattern(
-    r"(?:(?:[\w.]*(?:Error|Exception)\b|Failure/Error|error)(?: \[\w+\])?: |expect\(|Failed asserting |Assert\."
+    r"(?:(?:[\w.]*(?:Error|Exception)\b|Failure/Error|error)(?: \[\w+\])?: |expect\(|thrown: "
+    r"|Failed asserting |Assert\."
     r"|(?:[Ee]xpected|[Rr]eceived|[Aa]ctual|got)\b[\w ]*:)"
 )
 _IS_FOLLOWED = pattern(r"^\s*FAIL +\S|:\s*$")

@@ -171,7 +171,9 @@ def find_errors(
             tried = (one for one in looked_at(languages_checked(run)) if seen < one.event < run.event)
             others = dict.fromkeys(one.path for one in tried if not (one.is_in_passing or one.path in found.fixes))
             is_fixed = found.status is Status.FIXED
-            line = places_line(run.output, found.fixes, is_in=is_fixed) or _in_detail(run, later, since)
+            # The frames of a failed test's stack are no findings of a compiler.
+            places = "" if names_of_tests(run.line) else places_line(run.output, found.fixes, is_in=is_fixed)
+            line = places or _in_detail(run, later, since)
             line = _without_printed(line, run, (*without, *acting[max(0, number - _MAX_BEFORE) : number]))
             found = replace(found, line=line, tried=tuple(others))
             if is_fixed:

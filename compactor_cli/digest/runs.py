@@ -176,8 +176,10 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
     outcome, code = _outcome(result, look, shows_errors)
     if outcome is CommandOutcome.OK and not (look or shows_errors) and result and code_is_of_another(command):
         outcome = _outcome_by_output(command, result.text)
+    report = output
     if result and not look and (codes := _echoed_codes(command, output)):
         outcome = CommandOutcome.FAILED if any(codes) else CommandOutcome.OK
+        report = _ECHOED_CODE.sub("", output)
     if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
     if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
@@ -190,7 +192,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         result_record=result.record if result else event.record,
         outcome=outcome,
         code=code,
-        line=_line(command, output, outcome, look),
+        line=_line(command, report, outcome, look),
         is_read_only=look,
         echoed=" && ".join(_ANNOUNCED.sub(r"npm run \1", one) for one in _ECHO.findall(output[:_MAX_ECHO_CHARS])),
         output=output,

@@ -661,6 +661,34 @@ def test_an_import_is_what_fixed_an_error_only_if_a_name_was_missing(fault: str,
     assert shown(failed, *edits, passed)[1][0].endswith(f"→ fixed by tide.ts: `{fixing}`")
 
 
+def test_a_test_that_ran_out_of_time_is_named_with_why_and_not_by_a_frame_of_its_stack() -> None:
+    printed = (
+        "FAIL api tide.spec.ts\n\n  ● Tide flow › ebbs at night\n\n"
+        '    thrown: "Exceeded timeout of 5000 ms for a test.\n'
+        "    Add a timeout value to this test.\"\n\n    > 218 |   it('ebbs at night', async () => {\n\n"
+        "      at tide.spec.ts:218:3\n      at Object.<anonymous> (tide.spec.ts:167:1)\n      at src/harbour.ts:3:1\n\n"
+        "Tests:       1 failed, 4 passed, 5 total"
+    )
+    edit = (
+        call("Edit", "e", file_path="tide.spec.ts", old_string="async () => {", new_string="}, 30000)"),
+        answer("ok", "e"),
+    )
+    _, fixed = shown(ran("npx jest", printed, is_error=True), *edit, ran("npx jest", "Tests:       5 passed, 5 total"))
+    assert fixed[0].startswith(
+        '`npx jest`: ● Tide flow › ebbs at night · thrown: "Exceeded timeout of 5000 ms for a test.'
+    )
+
+
+def test_a_look_at_logs_is_no_other_way_to_a_command_in_a_container() -> None:
+    failed = ran('docker compose exec -T api wget -qO- localhost; echo "exit=$?"', "wget: server error\nexit=8")
+    still, fixed = shown(failed, ran("docker compose logs api --tail 30", "listening"))
+    assert (["wget: server error" in text for text in still], fixed) == ([True], [])
+
+
+def test_a_report_that_root_causes_were_fixed_is_no_cause() -> None:
+    assert causes(says("Root causes fixed: `open_gate` and `close_gate` now write one version.")) == []
+
+
 def test_a_place_without_words_is_passed_over_for_the_error_below_it() -> None:
     output = (
         "    gate_test.go:32: \n        \tError Trace:\tgate_test.go:32\n        \tError:      \tShould be true\n"
