@@ -17,9 +17,9 @@ from compactor_cli.digest.decisions import chooses, gives_reason
 from compactor_cli.digest.error_lines import own_lines
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
-from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines
+from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines, past_looks
 from compactor_cli.digest.replies import asks_the_user, is_option, offered
-from compactor_cli.digest.runs import CommandOutcome, rerun
+from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
 from compactor_cli.digest.texts import COLONS, sentences, without_end
@@ -174,7 +174,7 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
         for number, event in enumerate(events)
         if event.kind is EventKind.RESULT and not (event.of_client or event.is_refusal)
     )
-    passed, past = passed_checks(analysis.runs), rerun(analysis.runs, events)
+    passed, past = passed_checks(analysis.runs), past_looks(analysis)
     for call, number, result in islice(reversed([*shown]), _MAX_ANSWERS):
         if call in passed or call in past:
             continue  # the facts say that it passed, and only the newest of equal runs counts

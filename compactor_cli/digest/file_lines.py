@@ -138,15 +138,17 @@ def _with_more(
     return tuple(items)
 
 
+def _newest(names: Sequence[str], most: int) -> str:
+    """The newest of these names, at most ``most``, and the number of the others."""
+    more = f" {ELLIPSIS} +{len(names) - most}" if len(names) > most else ""
+    return f"{', '.join(names[-most:])}{more}"
+
+
 def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -> Item:
     """A file with its fate, and at most this many names and lines that its newest edits added or changed."""
-    newest = list(state.added)[-names:] if names else []
-    more = f" {ELLIPSIS} +{len(state.added) - len(newest)}" if len(state.added) > len(newest) else ""
-    parts = [f"+ {', '.join(newest)}{more}"] if newest else []
-    if names and state.removed:
-        parts.append(f"− {', '.join(list(state.removed)[-names:])}")
-    if names and (within := [name for name in state.within if name not in state.removed]):
-        parts.append(f"{words.within} {', '.join(within[-names:])}")
+    within = [name for name in state.within if name not in state.removed]
+    named = (("+", [*state.added]), ("−", [*state.removed]), (words.within, within))
+    parts = [f"{sign} {_newest(found, names)}" for sign, found in named if names and found]
     added = f"{words.colon}{' · '.join(parts)}" if parts else ""
     # The subject of a commit already states what is in it.
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))

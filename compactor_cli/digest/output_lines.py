@@ -29,6 +29,7 @@ from compactor_cli.digest.texts import MAX_CHARS
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.client_signs import TOOL_ERROR, started_id
+from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
@@ -84,6 +85,16 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         )
 
 
+def past_looks(analysis: Analysis) -> set[int]:
+    """The runs that were made again, and those that listed what was changed before the newest commit, by position."""
+    committed = max((one.event for one in analysis.work.commits), default=-1)
+    lists = (run.event for run in analysis.runs if run.event < committed and _LISTS.search(run.key))
+    return {*rerun(analysis.runs, analysis.events), *lists}
+
+
+_LISTS = pattern(r"\bgit status\b")
+
+
 class _Sources:
     """The kinds of calls and results that lines come from: edits made or failed, reads, checks that passed."""
 
@@ -98,7 +109,8 @@ class _Sources:
         self._words = analysis.words
         self._only_reads = {run.event for run in analysis.runs if run.is_read_only}
         self._passed = passed_checks(analysis.runs)
-        self._past = self._only_reads & rerun(analysis.runs, self._events)
+        looks = {run.event for run in analysis.runs if run.is_read_only or _LISTS.search(run.key)}
+        self._past = past_looks(analysis) & looks
         self._found_by = self._lines_before(analysis)
 
     def _lines_before(self, analysis: Analysis) -> dict[int, set[str]]:
@@ -151,7 +163,7 @@ class _Sources:
         if event.is_error and event.tool is ToolKind.READ and not self._analysis.is_dialogue:
             return True  # a wrong path
         if event.call in self._past:
-            return True  # the same command has a newer result
+            return True  # the same command has a newer result, or what git listed was committed since
         # The result of an edit repeats the edit; of the result of a failed one, only the first line says why.
         if place in self._undone or event.call in self.made or line in self._found_by.get(place, ()):
             return True

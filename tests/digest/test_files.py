@@ -755,3 +755,22 @@ def test_a_throwaway_place_that_is_cleared_first_is_no_deleted_file() -> None:
 def test_a_path_is_the_same_with_and_without_the_folder_that_it_starts_in() -> None:
     made = call("Write", "w", file_path="./tide.json", content="{}"), answer("ok", "w")
     assert states(*made, *ran("rm tide.json", "")) == {"tide.json": "created, deleted"}
+
+
+def test_names_that_are_left_out_of_a_file_are_counted_whatever_was_done_to_them() -> None:
+    body = "\n".join(f"def tide_{n}():\n    return {n}\n" for n in range(30))
+    read = call("Read", "r", file_path="tide.py"), answer(body, "r")
+    edits = [
+        (
+            call("Edit", f"e{n}", file_path="tide.py", old_string=f"    return {n}\n", new_string=f"    return -{n}\n"),
+            answer("ok", f"e{n}"),
+        )
+        for n in range(10, 29)
+    ]
+    (text,) = [
+        text
+        for text in texts(digest(conversation(user("mend"), *read, *edits), 900), Section.FILES)
+        if "in tide_" in text
+    ]
+    named = text.partition("in ")[2].partition(" … +")
+    assert len(named[0].split(", ")) + int(named[2].split()[0].rstrip(",;")) == 19

@@ -1024,3 +1024,15 @@ def test_an_ellipsis_stands_before_a_line_without_a_heading_and_before_a_number_
     )]  # fmt: skip
     assert running_text(reasons, {}) == "Two reasons: **1. Time:** The clock drifts.\n**2. Water:** The lock leaks."
     assert running_text(reasons[1:], {}) == "Two reasons: … **2. Water:** The lock leaks."
+
+
+def test_what_git_listed_before_a_commit_is_not_quoted_after_it() -> None:
+    edit = call("Edit", "e", file_path="gauge_store.py", old_string="a", new_string="b"), answer("ok", "e")
+    status = ran("git status && git diff --stat", "modified: gauge_store.py\n gauge_store.py | 2 +- for tide_export")
+    commit = ran("git commit -am 'Mend gauge_store'", "[utc 4f1c2aa] Mend gauge_store\n 1 file changed")
+    asked = user("mend gauge_store for tide_export"), *edit, *status
+
+    def quoted(*more: Message) -> bool:
+        return any("2 +- for tide_export" in one.text for one in candidates_of(read(*asked, *more), 900))
+
+    assert (quoted(), quoted(*commit)) == (True, False)
