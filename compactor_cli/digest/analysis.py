@@ -6,7 +6,7 @@ Sections read these values and never the records; each value is computed in the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -44,8 +44,8 @@ from compactor_cli.digest.shell import shell_operations
 from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
-from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, named_branch, plans_only
-from compactor_cli.formats.directories import Directories, directories_of
+from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, plans_only
+from compactor_cli.formats.directories import Directories, directories_of, recorded_branch
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -218,9 +218,8 @@ def _analysed(
     messages = stops_in_force(messages, found, operations, ran, directory)
     turns, words = turns_of(found), words_of(language)
     taken_back = {**denied(found), **overturned(found), **taken_out(found, operations), **misunderstood(found)}
-    work = work_state(found, ran, operations, files, directory, memory.work_state(), _branch(request))
-    settled = decisions(found, taken_back, words)
-    newly = {decision.whole for decision in settled}
+    branch = recorded_branch(request.transcript, request.covered, directories.other)
+    work = work_state(found, ran, operations, files, directory, memory.work_state(), branch)
     does_work = ran or operations or any(one.is_of_written_code for one in found)
     is_dialogue = scores.coding < _CODING and not does_work
     return Analysis(
@@ -244,10 +243,7 @@ def _analysed(
         ended={run.event: run.outcome for run in ran if not run.is_read_only},
         errors=find_errors(found, ran, operations),
         causes=find_causes(found, ran, operations, taken_back),
-        decisions=(
-            *(Decision(text=text, records=(), weight=2.0) for text in memory.decisions if text not in newly),
-            *settled,
-        ),
+        decisions=_with_earlier(memory.decisions, decisions(found, taken_back, words)),
         turns=turns,
         finals=finals(turns),
         taken_back=taken_back,
@@ -262,11 +258,9 @@ def _analysed(
     )
 
 
-def _branch(request: Request) -> tuple[str, int]:
-    """The branch that the newest covered record with one names, and that record; empty and -1 if none names one."""
-    records = request.transcript.records
-    named = ((named_branch(records[index].value), index) for index in reversed(request.covered))
-    return next((one for one in named if one[0]), ("", -1))
+def _with_earlier(before: Iterable[str], settled: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    newly = {decision.whole for decision in settled}
+    return (*(Decision(text=text, records=(), weight=2.0) for text in before if text not in newly), *settled)
 
 
 def _modes(request: Request) -> dict[int, bool]:

@@ -402,10 +402,11 @@ def unpushed(
 ) -> tuple[Commit, ...]:
     """The commits after the newest push, or after git reported their branch up to date with its upstream.
 
-    Empty where neither was seen: pushing may not be wanted. ``before``: commits from before that were not pushed;
-    ``is_pushed``: whether a push was seen then.
+    Empty where neither was seen: pushing may not be wanted. A push may have succeeded where its outcome is not known.
+    ``before``: commits from before that were not pushed; ``is_pushed``: whether a push was seen then.
     """
-    positions = list(pushes(runs))
+    is_wanted = is_pushed or next(pushes(runs), None) is not None
+    positions = [run.event for run in _likely_pushes(runs)] if is_wanted else []
     shown = (run for run in runs if "git status" in run.key)
     in_step = {found[1]: run.event for run in shown if (found := _IN_STEP.search(run.output))}
     pushed = {branch: max((at, *positions[-1:])) for branch, at in in_step.items()}
@@ -420,8 +421,12 @@ def unpushed(
 
 def pushes(runs: Sequence[Run]) -> Iterator[int]:
     """The positions of pushes that succeeded, by their outcome or, where that is unknown, by what git printed."""
-    pushing = (run for run in runs if PUSHES.search(run.key) and run.outcome is not CommandOutcome.FAILED)
-    return (run.event for run in pushing if run.outcome is CommandOutcome.OK or _SHOWN_PUSHED.search(run.output))
+    likely = _likely_pushes(runs)
+    return (run.event for run in likely if run.outcome is CommandOutcome.OK or _SHOWN_PUSHED.search(run.output))
+
+
+def _likely_pushes(runs: Sequence[Run]) -> Iterator[Run]:
+    return (run for run in runs if PUSHES.search(run.key) and run.outcome is not CommandOutcome.FAILED)
 
 
 # `   1a2b3c4..5d6e7f8  tides -> tides`, ` * [new branch]  tides -> tides`

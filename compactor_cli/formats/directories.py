@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.client_signs import is_demonstration
+from compactor_cli.formats.client_signs import is_demonstration, named_branch
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located import at
 from compactor_cli.model.transcript import Record, Transcript
@@ -44,6 +44,17 @@ def directories_of(transcript: Transcript) -> Directories:
     shells = _for_shells(working)
     root = (lambda text: text) if shells == working else _drive_stripper(working, f"{shells}/")
     return Directories(shells, other, strip, root)
+
+
+def recorded_branch(transcript: Transcript, covered: Sequence[int], place: str) -> tuple[str, int]:
+    """The branch that the newest ``covered`` record with one names, and that record; empty and -1 if none names one.
+
+    It is none of ``place``, the directory of most of the work or an empty string, if the record was written in another.
+    """
+    values = ((index, transcript.records[index].value) for index in reversed(covered))
+    named = ((branch, index, named_directory(value)) for index, value in values if (branch := named_branch(value)))
+    branch, index, directory = next(named, ("", -1, ""))
+    return ("", -1) if place and directory and not _is_in(directory, place) else (branch, index)
 
 
 def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:

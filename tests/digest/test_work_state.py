@@ -257,6 +257,8 @@ def test_a_commit_after_the_newest_push_is_not_pushed() -> None:
     in_line = ran(line, "To https://git.example/a.git\n   4f1c2aa..7e00b6e  main -> main\n## main...origin/main")
     assert not any("pushed" in text for text in is_open(STORE, COMMIT, pushed, CLOCK, again, in_line))
     assert is_open(STORE, COMMIT, pushed, CLOCK, again, pushed) == []
+    unknown = ran("git commit -qam 'Mend it' && git push -q 2>&1 | tail -1; echo pushed", "pushed")
+    assert not any("pushed" in text for text in is_open(STORE, COMMIT, pushed, CLOCK, unknown))
     tried = ran("git push --dry-run", "To git.example:a/b.git\n   4f1c2aa..7e00b6e  utc-times -> utc-times")
     assert is_open(STORE, COMMIT, pushed, CLOCK, again, tried) == ['Committed, not pushed: 7e00b6e "Mend it"']
 
@@ -736,6 +738,18 @@ def test_the_branch_is_the_one_that_the_newest_record_names() -> None:
         records[place] = replace(records[place], value={"gitBranch": branch})
         one = digest(replace(transcript, records=tuple(records)), 2_000)
         assert any(text.startswith(f"branch {branch}") for text in texts(one, Section.COMMANDS))
+
+
+def test_the_branch_of_the_records_is_none_of_another_directory_that_holds_the_work() -> None:
+    read = [(call("Read", str(n), file_path=f"/srv/tide/src/{n}.py"), answer("a = 1", str(n))) for n in range(12)]
+    session = conversation(user("store the times in UTC"), *read)
+
+    def shown(directory: str) -> list[str]:
+        records = tuple(replace(one, value={"gitBranch": "utc-times", "cwd": directory}) for one in session.records)
+        return texts(digest(replace(session, records=records), 1_500), Section.COMMANDS)
+
+    assert "branch utc-times" in shown("/srv/tide/src")
+    assert shown("/home/ann/notes") == ["Paths are below: /srv/tide/src"]
 
 
 @pytest.mark.parametrize(
