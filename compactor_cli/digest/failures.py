@@ -47,6 +47,7 @@ from compactor_cli.digest.error_lines import (
     failure_parts,
     names_of_tests,
     only_counts,
+    placed,
     read_output,
 )
 from compactor_cli.digest.events import Event, EventKind
@@ -473,8 +474,10 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     """
     if not (places := places_in(run.output)):
         return {}
-    again = [one for one in later if one.outcome is CommandOutcome.FAILED and contains(one.key, run.key)]
-    named = {found[1] for one in again for found in PLACED_FILE.finditer(one.output)}
+    alike = [one for one in later if contains(one.key, run.key)]
+    before = takewhile(lambda one: one.outcome is not CommandOutcome.OK, alike)
+    again = [one for one in before if one.outcome is CommandOutcome.FAILED]
+    named = {found[1] for one in again for found in PLACED_FILE.finditer(placed(one.output))}
     again = [one for one in again if shows_whole(one)]
     gone = [line for line in places if again and (found := PLACED_FILE.search(line)) and found[1] not in named]
     between = [one.path for one in after(run, changes) if one.event < again[0].event] if gone else []
@@ -484,7 +487,7 @@ def _partly(run: Run, later: Sequence[Run], changes: Sequence[FileOperation]) ->
     line = " · ".join(islice((head(kind, _MAX_PLACE_CHARS) for kind in kinds), _MAX_GONE))
     if not line:
         return {}
-    is_passed = any(one.outcome is CommandOutcome.OK and contains(one.key, run.key) for one in later)
+    is_passed = any(one.outcome is CommandOutcome.OK for one in alike)
     one = ErrorRecord(
         line=line,
         command=run.command,

@@ -854,6 +854,13 @@ def test_of_a_build_that_goes_on_failing_the_files_that_it_names_no_more_are_fix
     assert fixed == []
 
 
+def test_what_was_found_again_at_another_place_of_a_file_was_fixed_by_no_edit_of_it() -> None:
+    found = "  x eslint(sort-keys): Object keys should be sorted\n   ,-[src/a.py:{}:11]\n 4 |\n   `----\nFound 1 error."
+    first, again = (ran("lint --fix", found.format(line), is_error=True) for line in (9, 13))
+    _, fixed = shown(first, ran("lint --fix", "Found 0 errors."), EDIT, again)
+    assert fixed == []
+
+
 def test_a_line_that_was_taken_out_again_is_named_as_no_fix() -> None:
     def edited(old: str, new: str) -> tuple[Message, Message]:
         return call("Edit", "e", file_path="ci.yml", old_string=old, new_string=new), answer("ok", "e")
