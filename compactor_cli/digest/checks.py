@@ -345,10 +345,10 @@ def are_in_siblings(command: str, other: str) -> bool:
 def entered(command: str) -> str:
     """The folder that a command enters last, or an empty string."""
     folders: list[str] = _ENTERS.findall(command)
-    return folders[-1].rstrip("/") if folders else ""
+    return folders[-1].strip("\"'").rstrip("/") if folders else ""
 
 
-_ENTERS = pattern(r"(?:\A|&&|;)\s*cd ([^\s;&|\"']+)")
+_ENTERS = pattern(r"(?:\A|&&|;)\s*cd (\"[^\"]+\"|'[^']+'|[^\s;&|\"']+)")
 
 
 def preparation(command: str) -> str:

@@ -502,7 +502,8 @@ def _from_directory(arguments: Mapping[str, Any] | str, kind: ToolKind, folder: 
     """
     command = command_of(arguments)
     if kind is ToolKind.COMMAND:
-        command = f"cd {folder} && {command}"
+        place = f'"{folder}"' if " " in folder else folder
+        command = f"cd {place} && {command}"
     else:
         command = _PATCHED_FILE.sub(lambda found: f"{found[1]}{folder}/", command)
     if isinstance(arguments, str):

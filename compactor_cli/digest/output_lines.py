@@ -92,7 +92,7 @@ def past_looks(analysis: Analysis) -> set[int]:
     return {*rerun(analysis.runs, analysis.events), *lists}
 
 
-_LISTS = pattern(r"\bgit status\b")
+_LISTS = pattern(r"\bgit (?:status|diff (?:\S+ )*--(?:stat|name-only|name-status))\b")
 
 
 class _Sources:

@@ -303,6 +303,9 @@ def test_a_command_in_another_folder_is_stated_with_the_folder() -> None:
     edit = (call("Edit", "e", file_path="src/a.py", old_string="a", new_string="b"), answer("ok", "e"))
     pushed = ran("cd /srv/other && git push", "main -> main")
     assert facts(edit, pushed) == ["`git push` (/srv/other) → ok: main -> main"]
+    deploys = call("shell", "d", command=["bash", "-lc", "make deploy && kubectl apply -f ."], workdir="/srv/my tides")
+    (stated,) = facts(edit, (deploys, answer("configured", "d")))
+    assert "(/srv/my tides)" in stated
 
 
 ORDER = '{"id": "W67", "owner": "li_72", "status": "pending", "address": {"city": "LA"}, "amount": 547.62}'

@@ -1026,9 +1026,10 @@ def test_an_ellipsis_stands_before_a_line_without_a_heading_and_before_a_number_
     assert running_text(reasons[1:], {}) == "Two reasons: … **2. Water:** The lock leaks."
 
 
-def test_what_git_listed_before_a_commit_is_not_quoted_after_it() -> None:
+@pytest.mark.parametrize("line", ["git status && git diff --stat", "git diff --cached --stat"])
+def test_what_git_listed_before_a_commit_is_not_quoted_after_it(line: str) -> None:
     edit = call("Edit", "e", file_path="gauge_store.py", old_string="a", new_string="b"), answer("ok", "e")
-    status = ran("git status && git diff --stat", "modified: gauge_store.py\n gauge_store.py | 2 +- for tide_export")
+    status = ran(line, "modified: gauge_store.py\n gauge_store.py | 2 +- for tide_export")
     commit = ran("git commit -am 'Mend gauge_store'", "[utc 4f1c2aa] Mend gauge_store\n 1 file changed")
     asked = user("mend gauge_store for tide_export"), *edit, *status
 
