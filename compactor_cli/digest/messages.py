@@ -262,7 +262,10 @@ ALL_WORK = 2
 
 # A line with this many JSON member names is data; so is a run of this many lines with one member or a bracket each.
 _MEMBERS_OF_DATA, _LINES_OF_DATA = 3, 6
-_DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$)')
+# A line of a box that a program drew is data, too, but none of a tree of files: `└── src`.
+_DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$|[│┃║].*[│┃║]\s*$|[╭╰┌└┏┗╔╚├┡╞╠][─━═┬┴┳┻┼╇╪╦╩╬]{4})')
+# Where a terminal session begins below other words, but not in a block of code.
+_SESSION, _HEADING = pattern(r"(?<!`)\n+(?=\$ [a-z./~])"), pattern(r"^#{1,6} |^```", re.MULTILINE)
 # The words before an object that begins on the same line: `the gauge sends {"level": 3`.
 _BEFORE_DATA = pattern(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
 # A line with nothing but the path of a picture, as a terminal writes for a dropped file: `'/tmp/pier.png'`.
@@ -403,8 +406,14 @@ def without_preface(text: str) -> str:
 
 
 def without_data(text: str) -> str:
-    """A text with an ellipsis for pasted lines of data, and without lines that only hold the path of a picture."""
+    """A text with an ellipsis for pasted lines of data, and without lines that only hold the path of a picture.
+
+    Of a long terminal session below its first words, the commands, errors and sentences are left.
+    """
     lines: list[str] = []
+    session = _SESSION.search(text)
+    if session and text.count("\n", session.end()) >= _PASTED_LINES and not _HEADING.search(text, session.end()):
+        text = f"{text[: session.start()]}\n{_without_output(text[session.end() :])}"
     for may_be, found in groupby(text.split("\n"), key=lambda line: _DATA_LINE.match(line) is not None):
         run = [line for line in found if not _PICTURE.fullmatch(line)]
         is_data = may_be and len(run) >= _LINES_OF_DATA
@@ -415,7 +424,10 @@ def without_data(text: str) -> str:
                 lines.append(f"{opens[1].rstrip()} {ELLIPSIS}" if opens else line)
             elif lines and not lines[-1].endswith(ELLIPSIS):
                 lines[-1] += f" {ELLIPSIS}"
-    return "\n".join(lines)
+    return _EMPTY_BLOCK.sub(f" {ELLIPSIS}", "\n".join(lines))
+
+
+_EMPTY_BLOCK = pattern(rf"\n```\w* {ELLIPSIS}\n```")
 
 
 def _is_error(line: str) -> bool:

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor_cli.digest.analysis import analyse
-from compactor_cli.digest.messages import is_remark, own_words, user_messages
+from compactor_cli.digest.messages import is_remark, own_words, user_messages, without_data
 from compactor_cli.digest.replies import last_question, pointed_at
 from compactor_cli.digest.statements import water_level
 from compactor_cli.digest.wants import condensed, rules_of, wants_items
@@ -504,6 +504,17 @@ def test_a_long_paragraph_of_the_user_stays_whole() -> None:
 def test_what_is_said_in_the_line_in_which_a_pasted_log_begins_is_kept() -> None:
     log = "\n".join(f'{{"time":"20:46","level":"INFO","msg":"hook {n}"}}' for n in range(60))
     assert own_words(f"this one is still failing: {log}\n/var/tide") == "this one is still failing: …"
+
+
+def test_of_a_terminal_session_below_a_request_the_commands_and_errors_are_left_and_of_a_drawn_box_nothing() -> None:
+    box = [f"│ the tide of day {n} is high, please confirm it  │" for n in range(30)]
+    request = "The gauge of the pier reports nothing.\nHelp me to find out why, and say more where it fails."
+    screen = ("╭────── Tides ──────╮", *box, "╰───────────────────╯", "  • Reading confirmed by the harbour master.")
+    session = "\n".join((request, "", "$ tide read pier", *screen, "Error: the gauge is silent"))
+    assert without_data(session) == f"{request}\n$ tide read pier\n…\nError: the gauge is silent"
+    assert without_data("\n".join(("It shows this:", "```", *screen[:-1], "```"))) == "It shows this: …"
+    tree = "├── src\n│   ├── tide.py\n│   ├── gauge.py\n│   └── pier.py\n├── docs\n└── tests"
+    assert without_data(tree) == tree
 
 
 def test_the_lines_that_introduce_a_request_stand_there_once() -> None:
