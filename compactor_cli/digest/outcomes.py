@@ -300,7 +300,12 @@ def _states(sentence: str) -> bool:
 
 
 _MIN_AT_ONCE_CHARS = 40
-_LET_ME = pattern(r"\blet me (?!know\b)", re.IGNORECASE)
+# `Let me read the gauge.`, `I'm comparing the tides now, so that …`
+_LET_ME = pattern(
+    r"\blet me (?!know\b)"
+    r"|^I['’]?(?:ll|m| am| will) (?:now |first )?(?:check|compar|inspect|look|pull|read|review|trac|verify)",
+    re.IGNORECASE,
+)
 # The first line of a list, heading, quotation, table or block of code.
 _LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
 _STOPS = (*FULL_STOPS, ".", "!", ".)")

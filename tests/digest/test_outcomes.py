@@ -533,16 +533,18 @@ def test_a_question_that_scripts_for_a_try_helped_to_answer_was_replied_to() -> 
     assert "count.py" in analyse(request(conversation(*told, NEXT))).outcomes[1].text
 
 
-def test_a_question_that_is_answered_at_once_has_that_answer_whatever_is_said_later() -> None:
+@pytest.mark.parametrize(
+    "words",
+    ["Let me look at the clock of the sluice first.", "I'm comparing the clock and its log now rather than guess."],
+)
+def test_a_question_that_is_answered_at_once_has_that_answer_whatever_is_said_later(words: str) -> None:
     why = says("No good reason for that, it was a mistake in the order. I ask the server now.")
     later = says(f"The server turns it down as well, as it has no such clock. {'It is asked each hour. ' * 8}")
     session = conversation(user("why do you build it with the old clock?"), why, *ran("curl tide", "404"), later, NEXT)
     shown = analyse(request(session)).outcomes[1].text
     assert shown == "replied: No good reason for that, it was a mistake in the order."
-    looked = says("Let me look at the clock of the sluice first.")
-    session = conversation(
-        user("why do you build it with the old clock?"), looked, *ran("curl tide", "404"), later, NEXT
-    )
+    asked = user("why do you build it with the old clock?")
+    session = conversation(asked, says(words), *ran("curl tide", "404"), later, NEXT)
     assert analyse(request(session)).outcomes[1].text.startswith("replied: The server turns it down")
 
 
