@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import dropwhile, groupby
+from itertools import dropwhile, groupby, islice
 
 from compactor_cli.digest.analysis import Analysis
 from compactor_cli.digest.causes import concluded
@@ -103,19 +103,22 @@ _UNENDED = pattern(r"([^\s.!?:;…`。！？：])\n")
 def _ends(
     pieces: Sequence[Statement], budget_tokens: int, analysis: Analysis, token_cache: TokenCache
 ) -> list[Statement]:
-    """The last statements of a message (what is proposed, and the question); in a dialogue after its first sentence.
+    """The last statements of a message (what is proposed, and the question), after its first sentence if that denies.
+
+    In a dialogue, the first sentence is always one of them.
 
     They do not begin with the last entries of a numbered list, except where nothing else would be left.
     """
     last = _last_pieces(pieces, budget_tokens, token_cache)
-    if not analysis.is_dialogue:
-        return _without_part(last) or last or [*pieces[-1:]]
     stated = (one for one in pieces if one.form is StatementForm.SENTENCE and not is_courtesy(one.text))
-    first = next(stated, None)
+    first = next((one for one in islice(stated, 1) if analysis.is_dialogue or _DENIES.search(one.text)), None)
     left = budget_tokens - token_cache.text(f"{first.text} {ELLIPSIS} ") if first else 0
     if first and first not in last and (later := _last_pieces(pieces[pieces.index(first) + 1 :], left, token_cache)):
         return [first, *_without_part(later)]
-    return _without_part(last or [*pieces[-1:]])
+    return _without_part(last) or last or [*pieces[-1:]]
+
+
+_DENIES = pattern(r"n['’]t\b|\b(?:no|not|never|nothing|none|cannot|without)\b|没有?|不|ない|ません", re.IGNORECASE)
 
 
 def _without_part(pieces: list[Statement]) -> list[Statement]:

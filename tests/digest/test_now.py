@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import answer, call, conversation, digest, items, ran, rendered, says, texts, thinks, user
 
 from compactor_cli.model.summary import Section
@@ -16,6 +17,18 @@ def test_a_waiting_question_stands_verbatim_however_long_the_message_before_it()
     question = "Shall the export keep the old column order?"
     one = digest(conversation(user(ASKED), says(report + question)), 900)
     assert question in texts(one, Section.TASK)[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "is_shown"), [("I named no order of the gauges before.", True), ("I read on.", False)]
+)
+def test_a_message_that_asks_keeps_the_beginning_that_denies_what_the_user_takes_for_granted(
+    first: str, is_shown: bool
+) -> None:
+    report = "".join(f"Gauge {n} of the {n}th pier writes one file a day, which holds its level. " for n in range(60))
+    asked = user(ASKED), *BUILD, says(f"{first} {report}Shall I work out an order now?")
+    shown = texts(digest(conversation(*asked), 900), Section.TASK)[1]
+    assert ((first in shown), "Shall I work out an order now?" in shown) == (is_shown, True)
 
 
 def test_a_question_that_was_answered_later_waits_no_more() -> None:
