@@ -460,6 +460,7 @@ class MergedRequest(NamedTuple):
     number: str
     commit: str  # the hash of the commit that it became; empty where unknown
     record: int  # the record that shows it merged
+    repository: str = ""  # as the command named it; empty for the one of the work tree
 
 
 def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) -> tuple[MergedRequest, ...]:
@@ -485,7 +486,9 @@ def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) 
             seen |= {number: "" for number, names in files.items() if is_forward and names and names <= came}
         for number, commit in seen.items():
             if number in known and (number not in found or (commit and not found[number].commit)):
-                found[number] = MergedRequest(number, commit, run.result_record)
+                named = _OF_REPOSITORY.search(run.command)
+                repository = named[1] if named else found[number].repository if number in found else ""
+                found[number] = MergedRequest(number, commit, run.result_record, repository)
     return tuple(found.values())
 
 
@@ -505,6 +508,7 @@ def _merged_at_server(run: Run) -> Iterator[str]:
     yield from named or (number for number, is_merged in zip(asked, states, strict=False) if is_merged)
 
 
+_OF_REPOSITORY = pattern(r"\bgh pr \w+ (?:[^&|;]* )?(?:-R|--repo)[ =]([\w./-]+)")
 _REQUEST_PAGE = pattern(r"/pull/(\d+)\b")
 _NAMED_REQUEST = pattern(r"(?:\b(?:pr|pull request)s? #?|/pull/)(\d+)\b", re.IGNORECASE)
 _REQUEST_ASKED = pattern(r"\bgh pr (?:merge|view) (?:\S*/)?(\d+)\b")

@@ -169,7 +169,8 @@ def _branch_item(analysis: Analysis) -> Item:
     """The branch, with where it is, how far from the one it follows, and whether its commits were pushed."""
     words, work = analysis.words, analysis.work
     place = f" {words.within} {analysis.place}" if analysis.place else ""
-    is_local = work.commits and not (work.is_pushed or work.unpushed)
+    is_own = bool(work.commits) and work.commits[-1].branch in ("", work.branch)
+    is_local = is_own and not (work.is_pushed or work.unpushed)
     state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)
     text = f"{words.branch} {work.branch}{place}{state}{_without_commit(analysis)}"
     return Item(text=text, records=records_of((work.branch_record,)))
@@ -179,7 +180,8 @@ def _merged_items(analysis: Analysis) -> Iterator[Item]:
     """One item with the merged requests that the session made or is about; nothing where none was merged."""
     words, asked = analysis.words, "\n".join(message.text for message in analysis.messages)
     if merged := merged_requests(analysis.runs, analysis.work.commits, asked):
-        named = words.comma.join(f"#{one.number} ({one.commit})" if one.commit else f"#{one.number}" for one in merged)
+        shown = [(f"{one.repository}#{one.number}", one.commit) for one in merged]
+        named = words.comma.join(f"{number} ({commit})" if commit else number for number, commit in shown)
         yield Item(text=f"{words.merged}{words.colon}{named}", records=records_of(sorted(one.record for one in merged)))
 
 

@@ -860,6 +860,7 @@ REQUESTED = (
     [
         (ran("gh pr view 17 --json state,number", '{"number":17,"state":"MERGED"}'), "#17"),
         (ran("gh pr view 17 --json state --jq .state", "MERGED"), "#17"),
+        (ran("gh pr view 17 --repo tide/ebb --json state --jq .state", "MERGED"), "tide/ebb#17"),
         (ran("gh pr view 16 --jq .state && gh pr view 17 --jq .state", "OPEN\nMERGED"), "#17"),
         (ran("gh pr merge 17 --squash", "✓ Squashed and merged pull request tide/tide#17 (Read it)"), "#17"),
         (ran("git log origin/main --oneline -2", "5d6e7f8 Read it (#17)\n0a1b2c3 Begin (#9)"), "#17 (5d6e7f8)"),
