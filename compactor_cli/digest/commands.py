@@ -140,13 +140,14 @@ def bare_command(command: str) -> str:
     text = re.sub(r"\A\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z", r"\1", command)
     text = re.sub(r"^(?:\s*(?:cd|source|export|set|chmod|mkdir)\s+[^&;|\n]+(?:&&|;|\n)\s*|\s*#[^\n]*\n)+", "", text)
     text = _SHORTENS.sub(r"\1", plain_git(_GREP_FILTER.sub(" ", text)))
-    return re.sub(r"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b[^|&;\n]*", " ", text)
+    return _VIEW.sub(" ", text)
 
 
 _SHORTENS = pattern(rf"(^|[;&|(\n] *){SHORTENS}")
-_GREP_FILTER = pattern(
-    r"""[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>(?:"[^"\n]*"|'[^'\n]*'|[^|&;\n"'])*)(?:\|\s*wc\b[^|&;\n]*)?"""
-)
+# The words of a filter, up to the quotation mark that ends the script of a shell: `ssh pier "make | tail -3"`.
+_FILTER_WORDS = r"""(?:"[^"\n]*"|'[^'\n]*'|[^|&;\n"'])*"""
+_GREP_FILTER = pattern(rf"[^\S\n]*\|\s*(?:[ef]?grep|rg)\b(?P<what>{_FILTER_WORDS})(?:\|\s*wc\b[^|&;\n]*)?")
+_VIEW = pattern(rf"\s+2>&1|[^\S\n]*\|\s*(?:tail|head|tee)\b{_FILTER_WORDS}")
 
 
 def searches_for_errors(command: str) -> bool:

@@ -72,6 +72,8 @@ def test_the_frame_of_an_output_is_no_answer() -> None:
 
 def test_the_same_command_has_the_same_key() -> None:
     assert command_key("cd /a/b && go  test ./... 2>&1 | tail -20") == command_key("go test ./...")
+    assert command_key("ssh pier 'make tide 2>&1 | tail -3'") == command_key("ssh pier 'make tide 2>&1 | tee log'")
+    assert command_key("ssh pier 'make tide | tail -3'").count("'") == 2
     assert command_key("(source .venv/bin/activate && pytest | grep -v '|')") == command_key("pytest")
 
 
