@@ -285,6 +285,8 @@ _PROGRESS_STARTS = tuple(
 _PROGRESS = re.compile(
     r"^\s*(?:--- PASS: |=== RUN |test .* \.\.\. ok$|ok (?:\d+ | *\t\S+\t)|[✓✔√] |PASS(?:ED)? )"
     r"|\bPASSED(?: +\[ *\d+%\])?$|\.\.\. ok$|^\s*\d{4}[/-]\d\d[/-]\d\d\S* \S* ?(?:INFO|DEBUG|TRACE)\b"
+    # Of the log of macOS: `2026-07-15 11:23:22.352442+0200 0x1e045    Default     0x71077`
+    r"|^\s*\d{4}-\d\d-\d\d \d\d:\d\d:\S+ 0x[0-9a-f]+ +(?:Default|Activity|Info|Debug) "
     r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
     r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"
     r"|remote: (?:Counting|Compressing|Enumerating|Total) )"

@@ -484,3 +484,10 @@ def test_a_full_stop_of_an_abbreviation_ends_no_sentence() -> None:
     line = "North vs. south is read (e.g. by `tide`) at night. The lock is not."
     assert texts.sentences(line) == ("North vs. south is read (e.g. by `tide`) at night.", "The lock is not.")
     assert texts.opening(line, 55) == "North vs. south is read (e.g. by `tide`) at night."
+
+
+def test_an_entry_of_a_log_is_progress_unless_it_reports_an_error() -> None:
+    entry = "2026-07-15 11:23:22.352442+0200 0x1e045    {:8}    0x71077   6845   0    Tides: (libxpc) no gauge"
+    entries = [entry.format(level) for level in ("Default", "Info", "Error")]
+    entries += ["2026-07-15 11:23:22 INFO gauge read", "2026-07-15 11:23:22 WARN gauge late"]
+    assert noise.progress_among(entries) == {entries[0], entries[1], entries[3]}
