@@ -62,9 +62,14 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     rest = [item for run, item in items if not run.acts_outside]
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
-    # That something was looked up is no fact without what it showed.
+    # That something was looked up is no fact without what it showed, nor is a call of which nothing is shown.
     bare = f"→ {words.ok}"
-    calls = [one for one in calls if not (one.text.endswith(bare) and is_lookup(one.text.partition("(")[0]))]
+    blank = f"({ELLIPSIS}) {bare}"
+    calls = [
+        one
+        for one in calls
+        if not (one.text.endswith(blank) or (one.text.endswith(bare) and is_lookup(one.text.partition("(")[0])))
+    ]
     if analysis.work.branch:
         outside.insert(0, _branch_item(analysis))
     elif analysis.place:

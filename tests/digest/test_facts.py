@@ -48,14 +48,17 @@ def test_a_look_up_that_failed_and_never_went_well_is_a_fact_in_work_on_files_to
     assert not any("429" in text for text in facts(built, missed, again))
 
 
-def test_that_something_was_looked_up_is_no_fact_without_what_it_showed() -> None:
+def test_that_something_was_looked_up_is_no_fact_without_what_it_showed_nor_a_call_without_its_arguments() -> None:
     page = "The gauge reads the tide at the lock.\n" * 30
     fetched = [
         (call("github_fetch_file", str(n), path=f"docs/{n}.md", repo="tide"), answer(page, str(n))) for n in range(3)
     ]
-    filed = call("github_create_issue", "i", title="The gauge is late"), answer("ok", "i")
-    shown = facts(*fetched, filed)
-    assert not any("github_fetch_file" in text for text in shown)
+    filed = [
+        (call("github_create_issue", f"i{n}", title=f"Gauge {n} is late"), answer("ok", f"i{n}")) for n in range(9)
+    ]
+    pilots = [f"019d7e2f-0041-7310-951c-94020254dfc{n}" for n in range(6)]
+    shown = facts((call("await_pilots", "w", ids=pilots), answer("ok", "w")), *fetched, *filed)
+    assert not any("github_fetch_file" in text or "await_pilots" in text for text in shown)
     assert any("github_create_issue" in text for text in shown)
 
 
