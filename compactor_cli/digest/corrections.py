@@ -86,7 +86,7 @@ _ASKS_IF_SURE = pattern(r"\bare (?:you|we) (?:really )?sure\b", re.IGNORECASE)
 _FAILURE = pattern(
     rf"{_ASKS_IF_SURE.pattern}"
     r"|\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|see|show|happen)"
-    r"|\b(?:does|do|did|is|are|was|were)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
+    r"|\b(?:does|do|did|is|are|was|were|it['’]?s)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
     r"|\b(?:tests?|checks?|build|ci|lint\w*)\b[^.!?\n]{0,40}\b(?:fail(?:s|ed|ing)|broken|unhappy)\b"
     r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
     re.IGNORECASE | re.MULTILINE,

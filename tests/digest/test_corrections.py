@@ -285,6 +285,7 @@ REPORT = says(
 def test_what_does_not_work_for_the_user_was_not_so_as_it_was_reported() -> None:
     claims = ["The page of the gauges will now open at its new address.", "Everything is ready to deploy."]
     assert doubted(user("move the page"), REPORT, user("still doesn't work")) == claims
+    assert doubted(user("move the page"), REPORT, user("now its not loading also")) == claims
     shows = user("The gauges don't show up on the new page :( might the page of the gauges need a build?")
     assert doubted(user("move the page"), REPORT, shows)[0] == claims[0]
     pasted = user("I opened it:\nError: no page of the gauges at the new address of the harbour")
