@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -287,6 +288,17 @@ def _report_words(event: Event) -> str:
     return next((one for one in sentences(text[:_MIN_REPORT_CHARS]) if finds_nothing(one)), text)
 
 
+def _is_step(sentence: str, *, goes_on: bool, is_past: bool, is_remark: bool) -> bool:
+    """Whether a sentence only announces a step or says how it went; ``is_remark``: little else was said of it."""
+    is_done_next = goes_on and sentence.endswith(COLONS) and only_intends(sentence)
+    is_brief = is_remark and _BRIEF.fullmatch(sentence) is not None
+    return is_done_next or is_brief or is_narration(sentence) or (is_past and is_passing(sentence))
+
+
+# In a brief remark between steps, a few plain words say little: `Loop runs.`, `No syntax error.`
+_BRIEF, _MAX_REMARK_CHARS = pattern(r"(?:[A-Z]?[a-z]+ ){1,3}[a-z]+\."), 80
+
+
 def _pieces(
     text: str,
     base: Statement,
@@ -308,10 +320,8 @@ def _pieces(
     # Now shows all the options, and Settled the one that was chosen: a few of them out of context would mislead.
     options = offered(text, is_service=is_service)
 
-    def is_step(sentence: str) -> bool:
-        is_done_next = goes_on and sentence.endswith(COLONS) and only_intends(sentence)
-        return is_done_next or is_narration(sentence) or (is_past and is_passing(sentence))
-
+    is_remark = goes_on and is_past and not is_service and len(text) <= _MAX_REMARK_CHARS
+    is_step = partial(_is_step, goes_on=goes_on, is_past=is_past, is_remark=is_remark)
     found = [*statements_of(text)]
     stated = [piece for piece, _, _ in found]
     left = concluded(stated) if goes_on else stated

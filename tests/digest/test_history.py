@@ -1037,3 +1037,11 @@ def test_what_git_listed_before_a_commit_is_not_quoted_after_it(line: str) -> No
         return any("2 +- for tide_export" in one.text for one in candidates_of(read(*asked, *more), 900))
 
     assert (quoted(), quoted(*commit)) == (True, False)
+
+
+def test_a_few_plain_words_on_a_step_that_went_on_are_left_out_unless_they_name_something() -> None:
+    steps = ("Loop runs.", "relay.py counts twice. No syntax error.", "The gauge_station is silent.")
+    spoken = [one for words in steps for one in (says(words), *ran("make relay", "ok"))]
+    found = read(user("why is the relay late?"), *spoken, says("Done."), user("go on"))
+    taken = [one.text for one in chosen(found, 400)]
+    assert taken == ["relay.py counts twice.", "The gauge_station is silent."]
