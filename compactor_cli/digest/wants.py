@@ -84,6 +84,8 @@ _OF_BEFORE = pattern(r"(?:\S+ ){0,4}(?:them|it|they|these|those|this)\b(?! (?:is
 _LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
 # The beginning of a long message says what it is about; messages of one kind may all end with the same rules.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
+# Characters of the first sentence that stand where it does not fit: without them the rest would read as the whole.
+_LEAD_CHARS = 60
 
 
 def rules_of(analysis: Analysis) -> Iterator[Item]:
@@ -179,18 +181,20 @@ def condensed(
     left -= _cost(last, token_cache)
     start = _opening(start, min(left, int(tokens * _OPENING_RATIO)), left, token_cache)
     left -= _cost(start, token_cache)
+    lead = "" if start or spoken[0] in (*first, *last) else f"{opening(spoken[0].text, _LEAD_CHARS)} "
+    left -= token_cache.text(lead)
     first += start + last
     first += more([one for one in asked if one not in first], " ".join(one.text for one in first), left)
     if asked and set(first).isdisjoint(asked):
         return _by_clauses(text, tokens, token_cache) or cut
     shown_text = " ".join(one.text for one in first)
-    left = tokens - token_cache.text(shown_text) - 2 * len(first)
+    left = tokens - token_cache.text(f"{lead}{shown_text}") - 2 * len(first)
     rest = [one for one in pieces if one.form is not StatementForm.CODE and one not in first]
     code = _whole_blocks(pieces, left // 2, token_cache)
     rest = [*code, *more(rest, shown_text, left - _cost(code, token_cache))]
     taken = _with_heading_of_checks({*first, *rest}, pieces, outline)
     is_cut = taken and any(one.place > taken[-1].place for one in pieces)
-    return f"{joined(taken)} {ELLIPSIS}" if is_cut else joined(taken)
+    return f"{lead}{joined(taken)} {ELLIPSIS}" if is_cut else f"{lead}{joined(taken)}"
 
 
 # A sentence that asks for what the one before it names: `Do this by running the check.`

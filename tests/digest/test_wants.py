@@ -907,3 +907,11 @@ def test_what_is_to_be_done_every_time_is_cut_after_what_was_asked_once() -> Non
     found = wants_items(analyse(request(conversation(*session, user("and now?"), BUILD))), 260, token_cache())
     assert any(item.text.startswith(standing) for item in found)
     assert any("…" in item.text for item in found)
+
+
+def test_of_a_first_sentence_that_does_not_fit_the_beginning_stands_before_what_follows() -> None:
+    where = "the wiring of the gauges in harbour/north.py, that in harbour/south.py, and the list of all the stations"
+    task = f"Review the newest changes since the spring tide, with a look at {where}, and tell whether it holds."
+    asked = f"{task} Do not edit files. Return the findings first."
+    shown = condensed(asked, 34, token_cache(), lambda pieces, *_: [one for one in pieces if len(one.text) < 40])
+    assert shown == f"{task[:60]} … Do not edit files. Return the findings first."
