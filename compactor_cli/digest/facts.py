@@ -24,7 +24,6 @@ from compactor_cli.digest.services import call_items
 from compactor_cli.digest.shell import GIT, OF_ONE_USE, plain_git
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.texts import ELLIPSIS
-from compactor_cli.digest.tools import is_lookup
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
 
@@ -62,14 +61,6 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     rest = [item for run, item in items if not run.acts_outside]
     room = int(budget_tokens * (_CALLS_RATIO if ranked else 1.0))
     calls = [] if analysis.is_dialogue else call_items(analysis, room, token_cache, with_lookups=not ranked)
-    # That something was looked up is no fact without what it showed, nor is a call of which nothing is shown.
-    bare = f"→ {words.ok}"
-    blank = f"({ELLIPSIS}) {bare}"
-    calls = [
-        one
-        for one in calls
-        if not (one.text.endswith(blank) or (one.text.endswith(bare) and is_lookup(one.text.partition("(")[0])))
-    ]
     if analysis.work.branch:
         outside.insert(0, _branch_item(analysis))
     elif analysis.place:

@@ -178,7 +178,7 @@ _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE,
 # `README/tides.md`, `0.40/PR`, `/1e3`.
 _PIECE = re.compile(
     r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$"
-    r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED|/nolint\b|/go:\w"
+    r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED"
 )
 
 
@@ -347,7 +347,7 @@ def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
     return set(left)
 
 
-_SLASHED = re.compile(r"/[\w.-]+")
+_SLASHED = re.compile(r"/[\w.:-]+")
 
 
 def _long_listings(lines: Lines) -> frozenset[str]:

@@ -556,14 +556,14 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         # What was edited most comes first, of as many edits the newest; tests last: the file that they test tells more.
         paths = [path for path, _ in Counter(changed).most_common()]
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)
+        most = 1 if after else _MAX_EDITED
+        more = f" {ELLIPSIS}" if len(paths) > most else ""
         new = {one.path for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
+        shown = paths[:most]
+        made = [(words.created, [path for path in shown if path in new])]
         # A file that was deleted and then written again is there.
         last = {one.path: one.action for one in work.changes}
         gone = {path for path, action in last.items() if action is FileAction.DELETE}
-        most = 1 if after else _MAX_EDITED
-        more = f" {ELLIPSIS}" if len(paths) > most else ""
-        shown = paths[:most]
-        made = [(words.created, [path for path in shown if path in new])]
         kept = [path for path in shown if not (path in new or path in gone)]
         made.append((words.edited if edited else words.moved_away, kept))
         made.append((words.deleted, [path for path in shown if path in gone]))

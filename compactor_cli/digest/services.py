@@ -78,7 +78,8 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
 
     An item reads ``name(arguments) → outcome · object · object``. Its objects are those that hold most of what the
     conversation speaks of or will need again, each as it was shown last. A failed call is left out where a later call
-    of the same tool, with the ids that its error names, went well. ``with_lookups``: calls that only look up count too.
+    of the same tool, with the ids that its error names, went well; so is one of which nothing but its success is shown.
+    ``with_lookups``: calls that only look up count too.
     """
     statements = list(call_statements(analysis, budget_tokens * _CHARS_PER_TOKEN, with_lookups=with_lookups))
     by_call: dict[int, list[Statement]] = {}
@@ -89,7 +90,15 @@ def call_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache, 
             text=call_text(group, analysis.words), records=records_of((analysis.events[number].record, group[0].record))
         )
         for number, group in sorted(by_call.items(), reverse=True)
+        if not _shows_nothing(analysis.events[number], group, analysis.words)
     ]
+
+
+def _shows_nothing(call: Event, group: Sequence[Statement], words: FixedWords) -> bool:
+    """Whether all that is chosen of a call is that it went well: without its arguments or, of a look-up, its answer."""
+    (first, *more), bare = group, f" → {words.ok}"
+    is_bare = not more and first.text.endswith(bare)
+    return is_bare and (is_lookup(call.name) or first.text == f"({ELLIPSIS}){bare}")
 
 
 def call_text(group: Sequence[Statement], words: FixedWords) -> str:
