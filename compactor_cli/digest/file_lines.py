@@ -68,7 +68,7 @@ def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:
 def state_text(state: FileState, words: FixedWords) -> str:
     """What happened to a file, in fixed words: ``created, edited ×3, read``."""
     facts = [words.created] if state.is_created else []
-    facts += [_times(words.edited, state.least_edits)] if state.least_edits else []
+    facts += [_times(words.edited, max(state.edits, 1))] if state.least_edits else []
     facts += [_times(words.read, state.reads)] if state.reads and not facts else []
     facts += [words.deleted] if state.is_deleted else []
     facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
@@ -112,7 +112,7 @@ def _by_fate(
     for state in states:
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
         done = [words.created] if state.is_created else []
-        done += [words.edited] if state.edits > 0 else []
+        done += [words.edited] if state.edits > state.undone else []
         done = done or [words.moved_away if state.is_moved_here else words.edited]
         done = [words.deleted] if state.is_deleted else [words.reverted] if state.is_reverted else done
         is_moved = state.moved_to and not state.is_deleted

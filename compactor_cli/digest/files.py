@@ -87,7 +87,8 @@ class FileState:
 
     path: str
     is_created: bool = False
-    edits: int = 0  # those of which there is a record
+    edits: int = 0  # those of which there is a record, since the file was as before the session
+    undone: int = 0  # how many of them later ones took back, or do nothing else
     is_edited_by_subagent: bool = False  # whether a subagent reported an edit, which ``edits`` does not count
     reads: int = 0
     is_deleted: bool = False
@@ -98,6 +99,7 @@ class FileState:
     changed: int = -1  # position of the last action that was not a READ
     added: dict[str, None] = field(default_factory=dict)  # names that its edits define
     removed: dict[str, None] = field(default_factory=dict)  # functions that its edits took out
+    had: dict[str, None] = field(default_factory=dict)  # names that it had before, as what its edits took out shows
     within: dict[str, None] = field(default_factory=dict)  # definitions that its edits change something in
     lines: tuple[str, ...] = ()  # lines that its edits wrote and that still stand, newest last
     commit: str = ""  # hash of the commit that holds the last change
@@ -107,8 +109,8 @@ class FileState:
 
     @property
     def least_edits(self) -> int:
-        """The number of edits that surely happened: those on record, or one if only a subagent reported any."""
-        return max(self.edits, int(self.is_edited_by_subagent))
+        """The number of edits that surely stand: those on record, or one if only a subagent reported any."""
+        return max(self.edits - self.undone, int(self.is_edited_by_subagent))
 
     @property
     def is_changed(self) -> bool:
@@ -458,6 +460,7 @@ def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = (
                 target.edits += 1  # the existing file is written over
             else:
                 target.edits, target.is_created = target.edits + state.edits, state.is_created
+                target.undone += state.undone
                 target.is_edited_by_subagent |= state.is_edited_by_subagent
             target.is_deleted, target.changed, target.last = False, operation.event, operation.event
             target.added |= state.added
@@ -489,27 +492,13 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         state.is_created, state.edits = state.is_created or is_new, state.edits + (not is_new)
     elif operation.action is FileAction.EDIT:
         state.is_edited_by_subagent |= operation.is_reported
-        state.edits += (not (operation.only_undoes or operation.is_reported)) - operation.undoes
+        state.edits += not operation.is_reported
+        state.undone += operation.only_undoes + operation.undoes
+        if state.undone == state.edits:
+            state.edits = state.undone = 0  # the file is as it was
     elif operation.action is FileAction.FORMAT and not (state.is_created or state.least_edits):
         state.edits = 1
-    is_anew = operation.action is FileAction.CREATE
-    gone = [*added_names([pair[::-1] for pair in operation.replaced], operation.path, with_locals=True)]
-    for name in gone:
-        state.within.pop(name, None)
-        if name not in state.added and name.endswith("()") and not (is_anew or operation.path.endswith(PROSE)):
-            state.removed[name] = None
-    for name in (*(state.added if is_anew else gone), *operation.added):
-        state.added.pop(name, None)
-    renamed = {old for old, new in operation.replaced if is_renamed(old, new)}
-    state.added = {name: None for name in state.added if name.removesuffix("()") not in renamed}
-    for name in operation.added:
-        state.removed.pop(name, None)
-        if len(state.added) < _MAX_ADDED:
-            state.added[name] = None
-    for name in operation.within:
-        state.within.pop(name, None)
-        if not (name in state.added or name in gone):
-            state.within[name] = None
+    renamed = _note_names(state, operation)
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(overwrites(line, *pair) for pair in replaced))
     standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
@@ -519,6 +508,32 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         return  # `git rm --cached` after `mv`: the file was moved
     state.is_deleted = operation.action is FileAction.DELETE
     state.moved_to = operation.target if operation.action is FileAction.MOVE else ""
+
+
+def _note_names(state: FileState, operation: FileOperation) -> set[str]:
+    """Note which definitions an operation adds, takes out and changes; returns those that it renames."""
+    is_anew = operation.action is FileAction.CREATE
+    gone = [*added_names([pair[::-1] for pair in operation.replaced], operation.path, with_locals=True)]
+    for name in gone:
+        state.within.pop(name, None)
+        if name in state.added or is_anew:
+            continue
+        state.had[name] = None
+        if name.endswith("()") and not operation.path.endswith(PROSE):
+            state.removed[name] = None
+    for name in (*(state.added if is_anew else gone), *operation.added):
+        state.added.pop(name, None)
+    renamed = {old for old, new in operation.replaced if is_renamed(old, new)}
+    state.added = {name: None for name in state.added if name.removesuffix("()") not in renamed}
+    for name in operation.added:
+        state.removed.pop(name, None)
+        if len(state.added) < _MAX_ADDED and name not in state.had:
+            state.added[name] = None
+    for name in operation.within:
+        state.within.pop(name, None)
+        if not (name in state.added or name in gone):
+            state.within[name] = None
+    return renamed
 
 
 def _note_reverted(state: FileState, operation: FileOperation) -> None:

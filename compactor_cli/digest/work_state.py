@@ -452,9 +452,11 @@ def _throw_away(states: Sequence[FileState], runs: Sequence[Run], commits: Seque
     for state in states:
         if any(committed < state.changed < event for event in resets) and not state.is_created:
             state.is_reverted = True
-        is_undone = state.is_reverted and not (state.edits or state.is_created) and len(state.records) > 1
+        is_undone = (
+            state.is_reverted and not (state.edits > state.undone or state.is_created) and len(state.records) > 1
+        )
         if is_undone and any(state.records[0] < commit.record < state.records[-1] for commit in commits):
-            state.is_reverted, state.edits = False, 1
+            state.is_reverted, state.edits, state.undone = False, 1, 0
 
 
 _RESET = pattern(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")

@@ -220,7 +220,20 @@ def test_a_file_is_shown_with_the_edit_that_stands_not_with_one_that_was_taken_b
     one, two, three = "  north\n", "  north\n  south\n", "  north\n  south\n  lock\n"
     steps = edit("1", one, two), edit("2", two, three), edit("3", three, two)
     (item,) = items(digest(conversation(user("add the south"), *steps), 3_000), Section.FILES)
-    assert (item.text.partition(":")[0], item.records) == ("gauges.nix — edited", (1,))
+    assert (item.text.partition(":")[0], item.records) == ("gauges.nix — edited ×3", (1,))
+
+
+def test_a_definition_that_was_taken_out_and_put_back_is_no_addition() -> None:
+    def edit(number: str, old: str, new: str) -> tuple[Message, ...]:
+        return call("Edit", number, file_path="gauges.py", old_string=old, new_string=new), answer("ok", number)
+
+    steps = (
+        edit("1", "def lock(): pass\n", "def quay(): pass\n"),
+        edit("2", "def quay(): pass\n", "def lock(): return\n"),
+    )
+    (item,) = items(digest(conversation(user("close the lock"), *steps), 3_000), Section.FILES)
+    assert item.text.startswith("gauges.py — edited ×2")
+    assert "+ lock()" not in item.text
 
 
 def test_a_list_of_added_names_says_how_many_more_there_are() -> None:
