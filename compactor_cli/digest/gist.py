@@ -74,7 +74,13 @@ def gist_of(
     if analysis.is_dialogue:
         return ""  # the history shows it, as the other messages
     question = last_question(text)
-    spoken = [one for one in pieces if one.form is not StatementForm.CODE and one.text not in question]
+    # Commands are quoted if they are what the user is asked to run.
+    is_to_run = {at for at, one in enumerate(pieces) if not acts and one.text[:2] != "`#" and _tells_state(one)}
+    spoken = [
+        one
+        for at, one in enumerate(pieces)
+        if (one.form is not StatementForm.CODE or at in is_to_run) and one.text not in question
+    ]
     end = [] if acts else _last_section(spoken, int(_END_RATIO * budget_tokens), token_cache)
     rest = [one for one in spoken if not end or one.place < end[0].place]
     room = budget_tokens - (token_cache.text(f"{_shown(end)} {ELLIPSIS} ") if end else 0)
@@ -170,6 +176,7 @@ def _tells_state(one: Statement) -> bool:
 _TELLS_STATE = pattern(
     rf"{TELLS_WHAT_IS_OPEN.pattern}|\b(?:still (?:open|yours|to (?:do|be))|deferred|post-merge|your call|unverified"
     r"|not (?:run|tested|pushed|committed|merged|executed|verified)|nobody has|residual|caveats?|known (?:issue|gap"
-    r"|limitation)s?|(?:manual(?:ly)?|by hand)[- ](?:verif|check|step|only)\w*)\b|\[ \]",
+    r"|limitation)s?|(?:manual(?:ly)?|by hand)[- ](?:verif|check|step|only)\w*|work(?:ing)? ?tree|uncommitted|untracked"
+    r"|retry|re-?run)\b|\[ \]",
     re.IGNORECASE,
 )

@@ -192,13 +192,22 @@ _PURPOSE = re.compile(
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether a sentence is a courtesy: thanks, an offer of help, an assent. Long sentences say more and are not."""
-    if len(text) > _MAX_COURTESY_CHARS:
+    """Whether a sentence is a courtesy: thanks, an offer of help, an assent.
+
+    Long sentences, and those that name what was left undone (`Not committed, let me know …`), say more.
+    """
+    if len(text) > _MAX_COURTESY_CHARS or _UNDONE.search(text):
         return False
     text = text.replace("’", "'")
     if _ONLY_COURTESY.match(text):
         return True
     return may_have(text, _COURTESY_PARTS) and _COURTESY.search(text) is not None
+
+
+_UNDONE = re.compile(
+    r"\b(?:not|n['’]t|un|never)[ -]?(?:yet )?(?:committed|pushed|merged|tested|deployed|verified|staged|published)\b",
+    re.IGNORECASE,
+)
 
 
 def may_have(text: str, parts: Iterable[str]) -> bool:

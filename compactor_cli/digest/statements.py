@@ -23,6 +23,7 @@ from compactor_cli.digest.texts import (
     sentences,
     tail,
 )
+from compactor_cli.digest.tools import joined_lines
 from compactor_cli.model.summary import Item
 from compactor_cli.model.value import dataclass
 
@@ -197,9 +198,10 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
 
     Headings, lines that introduce what is below them, and the head of a table are not statements, but part of the lead
     of what follows. The first sentence of a list entry leads the entry's other sentences and what is indented below it.
+    A command that goes on after a backslash is one statement.
     """
     outline = _Outline()
-    lines = _with_labels(text)
+    lines = _with_labels(joined_lines(text) if "\\\n" in text else text)
     for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
         yield from outline.read(raw, below)
 

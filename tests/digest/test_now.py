@@ -827,3 +827,23 @@ def test_on_one_line_what_stands_under_different_leads_is_kept_apart() -> None:
     shown = "\n".join(texts(digest(conversation(user(ASKED), *edit, found), 1_500), Section.TASK))
     assert "Levels by hour · Locks by day · Recent tides" in shown
     assert shown.count("Recent tides") == 1
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "Not committed yet, let me know if the draft should be changed first.",
+        "With that, the working tree is clean but for the notes.",
+    ],
+)
+def test_of_a_long_last_message_what_is_left_to_the_user_is_quoted_first(left: str) -> None:
+    report = "".join(f"The page of gauge {n} names pier_{n}, its {n} readings and level_{n}.csv. " for n in range(60))
+    one = digest(conversation(user(ASKED), *BUILD, says(f"{report}{left}")), 900)
+    assert left in texts(one, Section.TASK)[1]
+
+
+def test_the_command_that_the_user_is_asked_to_run_is_quoted_as_one() -> None:
+    report = "".join(f"The page of gauge {n} names pier_{n}, its {n} readings and level_{n}.csv. " for n in range(60))
+    command = "Now retry the export:\n\n```sh\n# slow\nmake export \\\n  --gauges 400 \\\n  --days 7\n```"
+    one = digest(conversation(user(ASKED), *BUILD, says(f"{report}\n\n{command}")), 900)
+    assert "Now retry the export: … `make export --gauges 400 --days 7`" in texts(one, Section.TASK)[1]
