@@ -132,7 +132,7 @@ def outcomes(
         closing = _closing_words(events, work.closing)
         is_refused = takes_back(reply, closing)
         outcome = _done(work, made_by, called, words, is_refused=is_refused, is_newest=not next_reply)
-        if outcome is None and work.ends_in_words and not is_refused and _ends_with(events, work.closing):
+        if outcome is None and work.ends_in_words and _ends_with(events, work.closing):
             opening_words, own_closing = events[work.opening].text, _closing_words(events, own)
             reply_text, at = closing, work.closing
             if asks(work.asked) and _answers_at_once(work.asked, opening_words, is_last=work.opening == own):
@@ -140,7 +140,8 @@ def outcomes(
                 reply_text, at = opening_words, work.opening
             elif len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own):
                 reply_text, at = own_closing, own
-            outcome = _replied(work.asked, reply_text, events[at].record, words)
+            # Of a reply that the user doubts, nothing is quoted.
+            outcome = _replied("" if is_refused else work.asked, reply_text, events[at].record, words)
         if outcome:
             found[turn] = outcome
         if following and is_next_answer:

@@ -172,6 +172,12 @@ def test_a_request_that_led_to_words_alone_is_shown_with_the_record_of_the_reply
     assert "replied" not in rendered(cut.summary)
 
 
+def test_a_question_whose_answer_the_user_doubts_was_replied_to_all_the_same() -> None:
+    doubted = user("no, that's not how the gauges are read at all")
+    one = digest(conversation(user(QUESTION), says(LOOKS + LOOKS), doubted, says("I see."), NEXT), 3_000)
+    assert any(text.endswith(f"{QUESTION} → replied") for text in texts(one, Section.TASK))
+
+
 def test_a_question_that_was_answered_in_words_did_not_make_what_a_later_yes_set_going() -> None:
     asked = user("Can you approve all the writing yourself from now on?"), says("I can't do that.")
     assert wanted(*asked, user("continue"), STORE, says("Stored.")) == " → edited store.py"
