@@ -83,7 +83,8 @@ def _passing() -> re.Pattern[str]:
         r"|[^!?\n]{1,80}\b(?:so far|still running|kicked off|(?:is|are) running|should now be)\b"
         r"|[^!?\n]{0,40}\b(?:diagnostics?|warnings?) (?:is|are) (?:stale|expected|in existing|pre-?existing)\b"
         r"|(?:clean|looks? (?:good|right|correct|fine)|nice|committed|pushed)\b"
-        r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$",
+        r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$"
+        rf"|^{_OPENS}(?:[\w`-]+ ){{1,5}}(?:is|are) (?:now )?(?:queued|in progress|underway)\b",
         re.IGNORECASE,
     )
 

@@ -235,10 +235,12 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
 
 
-# A question at the end of a message. `answered` is empty where it may be a request: `Could you check the clock?`
+# A question at the end of a message, `It doesn't write?` too. `answered` is empty where it may be a request: `Could you
+# check the clock?`
 _QUESTION = pattern(
     r"(?:^|[.!?\n])[ \w,]{0,12}?\b(?:(?P<answered>is|are|was|were|do|does|did|has|have|why|what|how|which|where|when"
-    r"|who)|can|could|would|will|should)\b[^.!?\n]*[?？]\s*$",
+    r"|who|(?:it|this|that|there) (?:(?:is|was|does|did|has)(?:n['’]t)?|seems|looks|appears))"
+    r"|can|could|would|will|should)\b[^.!?\n]*[?？]\s*$",
     re.IGNORECASE,
 )
 # A message that asks for nothing but a look at something: `Please review the tide tables.`

@@ -221,9 +221,10 @@ def test_a_question_stands_with_the_first_sentence_that_states_something(reply: 
     assert analyse(request(conversation(*before, NEXT, STORE))).outcomes[1].text == f"replied: {stated}"
 
 
-def test_what_an_offer_after_an_answer_set_going_is_that_of_the_yes_and_not_of_the_question() -> None:
+@pytest.mark.parametrize("question", ["why are the readings of October missing?", "it looks like October missing?"])
+def test_what_an_offer_after_an_answer_set_going_is_that_of_the_yes_and_not_of_the_question(question: str) -> None:
     why = "The export drops it, since both hours of October have the same key, and the second looks like a copy. " * 2
-    asked = user("why are the readings of October missing?"), says(f"{why}Want me to store them in UTC?")
+    asked = user(question), says(f"{why}Want me to store them in UTC?")
     one = digest(conversation(*asked, user("yes"), STORE, says("Stored."), NEXT, says("I begin.")), 3_000)
     lines = rendered(one.summary).split("\n")
     assert [line for line in lines if "October missing?" in line and "edited" in line] == []
