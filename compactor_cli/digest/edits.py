@@ -438,7 +438,7 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
     A line that defines what the fault misses comes first, then one with names that the fault quotes, then one that
     shares words with it, then the longest; an import comes last, unless a name is missing. Among more than `_FEW_LINES`
     lines, the longest alone is only a guess and is not given. Where the failed test itself was edited, only lines of it
-    count. A line that a later edit took out again is not given.
+    count. A line that a later edit took out again is not given, nor a comment, nor one that prints a text.
     """
     words, quoted = _words(fault), set(_QUOTED_NAME.findall(fault))
     tests = {name.rpartition(" > ")[2] for name in names_of_tests(fault)}
@@ -459,6 +459,7 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
 
     def tells(line: str) -> bool:
         is_whole = not line.endswith(("(", "[", "{", ","))
+        is_whole = is_whole and not (_PRINTS.match(line) and not any(name in line for name in quoted))
         return defines(line) or (is_whole and not (is_import(line) and words.isdisjoint(_words(line))))
 
     lines = {line: at for line, at in written if len(line) in _FIX_CHARS and tells(line)}
@@ -494,6 +495,11 @@ _MISSES_NAME = pattern(
 )
 _QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
+# `echo "Gauges written"`, `// The gauges are written last`, but no directive: `//nolint:gosec`, `# noqa: E501`
+_PRINTS = pattern(
+    r"(?:echo|printf?|println!?|puts|(?:console|log|logger|logging|fmt)\.\w+|Write-(?:Host|Output))\b"
+    r"|(?:#|//|/\*|\*|<!--|--) (?!@|noqa|type:|pylint|pragma|mypy|ruff|nosec|shellcheck|eslint|prettier|biome|istanbul)"
+)
 
 
 def _words(text: str) -> set[str]:

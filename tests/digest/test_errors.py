@@ -536,6 +536,16 @@ def test_the_line_that_fixed_an_error_stands_with_it() -> None:
     assert fixed[0].endswith(f"→ fixed by gate.go: `{fix}`")
 
 
+@pytest.mark.parametrize(
+    "line", ["# The levels are copied to the folder of the pier", 'echo "No levels in the folder"']
+)
+def test_no_comment_and_no_line_that_prints_a_text_is_given_as_the_fix(line: str) -> None:
+    failed = ran("make levels", "error: recipe `gauges` failed on line 26 with exit code 1", is_error=True)
+    fix = {"file_path": "levels.sh", "old_string": "mv levels", "new_string": f"{line}\nmv a"}
+    _, fixed = shown(*failed, call("Edit", "e", **fix), answer("ok", "e"), *ran("make levels", "copied"))
+    assert fixed[0].endswith("→ fixed by levels.sh")
+
+
 def test_a_failure_that_the_same_part_of_an_output_shows_no_more_is_fixed() -> None:
     command = "./gate.sh --help 2>&1 | head -3"
     failed, after = (
