@@ -14,7 +14,15 @@ from compactor_cli.digest.choice import origin
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, terms
-from compactor_cli.digest.messages import ASKS_FOR, UserMessage, without_preface, without_quotes
+from compactor_cli.digest.messages import (
+    ASKS_FOR,
+    UserMessage,
+    asked_briefly,
+    asked_label,
+    is_pasted,
+    without_preface,
+    without_quotes,
+)
 from compactor_cli.digest.names import short_names
 from compactor_cli.digest.replies import asks, is_assent
 from compactor_cli.digest.runs import CommandOutcome
@@ -30,7 +38,7 @@ from compactor_cli.digest.statements import (
     records_of,
     running_text,
 )
-from compactor_cli.digest.texts import ELLIPSIS, listed, one_line, opening, plain_line
+from compactor_cli.digest.texts import listed, one_line, opening, plain_line
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.wants import NAME_CHARS, joined, newest_request, stop_before, with_question
 from compactor_cli.group.exchanges import topics
@@ -188,9 +196,8 @@ def _opening_line(
     elif quoted is not None:
         return replace(quoted, text=asked_line(quoted, words))
     elif turn.asked:
-        named = opening(turn.asked, NAME_CHARS)
-        cut = f" {ELLIPSIS}" if len(named) < len(one_line(turn.asked)) and not named.endswith(ELLIPSIS) else ""
-        asked = f"{words.request}{words.colon}{named}{cut}"
+        text = message.text if message and is_pasted(message.text) else turn.asked
+        asked = f"{asked_label(text, words)}{words.colon}{asked_briefly(text, NAME_CHARS)}"
     else:
         return None
     named = f"{asked} ({message.points_at})" if message and message.points_at else asked
@@ -205,7 +212,7 @@ def _opening_line(
 
 def asked_line(quoted: Item, words: FixedWords) -> str:
     """The line that opens a turn whose words are quoted: the quotation with a label before it."""
-    return f"{words.request}{words.colon}{quoted.text}"
+    return f"{asked_label(quoted.text.rpartition(' → ')[0] or quoted.text, words)}{words.colon}{quoted.text}"
 
 
 def _exchange(statements: Sequence[Statement], depth: int, analysis: Analysis) -> list[Item]:

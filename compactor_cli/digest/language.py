@@ -31,6 +31,7 @@ class FixedWords:
         self.column = column
 
     request = _Word("Asked", "请求", "依頼")
+    pasted = _Word("Pasted output", "贴出的输出", "貼り付けた出力")
     asked_before = _Word("Asked earlier", "较早的请求", "以前の依頼")
     added = _Word("Added meanwhile", "其间补充", "その間の追記")
     earlier = _Word("Before that", "在此之前", "その前")

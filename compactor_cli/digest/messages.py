@@ -12,13 +12,13 @@ from compactor_cli.digest.commands import acting_part
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, attempted
-from compactor_cli.digest.language import dense_share, extends, is_nearly
+from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.replies import MAX_LOOKED_BACK, last_question, last_words, pointed_at, question_of_options
 from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.statements import QUESTION_MARKS
-from compactor_cli.digest.texts import ELLIPSIS, sentences, verbatim
-from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, parameters, short_name
+from compactor_cli.digest.texts import ELLIPSIS, one_line, opening, sentences, verbatim
+from compactor_cli.digest.tools import FileAction, ToolKind, argument, command_of, joined_lines, parameters, short_name
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -275,7 +275,7 @@ _PICTURE = pattern(r"\W*(?:~|[A-Z]:)?[/\\].*\.(?:png|jpe?g|gif|webp|bmp|heic)\W*
 _PASTED_CHARS, _PASTED_LINES, _MIN_STRUCTURE = 1_500, 12, 6
 _STRUCTURE = pattern(r"^[ \t]*(?:#{1,6} |[-*•] |\d+[.)] )", re.MULTILINE)
 # What is quoted of it: the first characters, the first errors, and the last line if it is a sentence this short.
-_OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS = 400, 3, 300
+_OPENING_CHARS, _MAX_ERRORS, _ENDING_CHARS, _MAX_COMMAND_CHARS = 400, 3, 300, 100
 
 
 def own_words(text: str, *, is_first: bool = False) -> str:
@@ -309,15 +309,15 @@ def own_words(text: str, *, is_first: bool = False) -> str:
 
 
 def _without_output(text: str) -> str:
-    """A pasted terminal session with an ellipsis for each stretch of output, except for the first errors in it."""
+    """A pasted terminal session with the beginnings of its commands, the first errors and an ellipsis for the rest."""
     shown: list[str] = []
-    is_command, errors = False, 0
-    for line in filter(str.strip, text.split("\n")):
-        is_command = PROMPT.match(line) is not None or (is_command and shown[-1].endswith("\\"))
+    errors = 0
+    for line in filter(str.strip, joined_lines(text).split("\n")):
+        is_command = PROMPT.match(line) is not None
         is_error = errors < _MAX_ERRORS and not is_command and _is_error(line)
         errors += is_error
         if is_command or is_error or (_SENTENCE.match(line) and _SPEECH.search(line)):
-            shown.append(line)
+            shown.append(opening(line, _MAX_COMMAND_CHARS) if is_command else line)
         elif shown[-1] != ELLIPSIS:
             shown.append(ELLIPSIS)
     return "\n".join(shown)
@@ -356,15 +356,37 @@ _LINES_OF_SCREEN = 4
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a text was pasted: a terminal session, or at least three lines of output with an error among them.
+    """Whether a message asks for nothing and only shows an output: a terminal session, data, or a log with an error.
 
-    A session must not end, and an output neither begin nor end, with a line in the user's own words.
+    A session must not end with a line in the user's own words, and an error of another output neither begin nor end
+    with one. If lines of it might be requests, most of its lines must be indented, as those of a log.
     """
     lines = [line for line in text.split("\n") if line.strip()]
     if lines and PROMPT.match(lines[0]):
-        return PROMPT.match(lines[-1]) is not None or not _SPEECH.search(lines[-1])
-    is_output = len(lines) >= _LINES_OF_OUTPUT and not any(map(_SPEECH.search, (lines[0], lines[-1])))
-    return is_output and any(map(_is_error, lines))
+        return PROMPT.match(lines[-1]) is not None or _is_error(lines[-1]) or not _SPEECH.search(lines[-1])
+    if len(lines) < _LINES_OF_OUTPUT or all(map(_DATA_LINE.match, lines)):
+        return len(lines) >= _LINES_OF_OUTPUT
+    is_spoken = _SPEECH.search(lines[0]) or (_SPEECH.search(lines[-1]) and not _is_error(lines[-1]))
+    is_log = 2 * sum(map(len, map(_INDENTED.findall, lines))) >= len(lines)
+    return not is_spoken and any(map(_is_error, lines)) and (is_log or not any(map(ASKS_FOR.search, sentences(text))))
+
+
+def asked_label(text: str, words: FixedWords) -> str:
+    """What a message of the user is called: a request, unless it only shows an output."""
+    return words.pasted if is_pasted(text) else words.request
+
+
+def asked_briefly(text: str, chars: int) -> str:
+    """The beginning of a message; of a pasted output, that of its first line and of its first error."""
+    errors = [*filter(_is_error, text.split("\n")[1:])] if is_pasted(text) else []
+    error = next((line for line in errors if len(line.split()) > _BARE_ERROR_WORDS), next(iter(errors), ""))
+    named = opening(text.strip().split("\n")[0] if error else text, chars)
+    is_cut = len(named) < len(one_line(text)) and not named.endswith(ELLIPSIS)
+    return f"{named}{f' {ELLIPSIS}' if is_cut else ''}{f' {opening(error.strip(), 2 * chars)}' if error else ''}"
+
+
+_BARE_ERROR_WORDS = 2  # `error: …`
+_INDENTED = pattern(r"^(?: {2,}|\t)(?![-*•+] |\d+[.)] )")
 
 
 _LINES_OF_OUTPUT = 3

@@ -14,7 +14,7 @@ from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import is_undone
 from compactor_cli.digest.gist import chosen_pieces, gist_of
 from compactor_cli.digest.language import FixedWords
-from compactor_cli.digest.messages import UserMessage, is_remark, without_preface
+from compactor_cli.digest.messages import UserMessage, asked_label, is_remark, without_preface
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.noise import is_courtesy, is_narration, is_passing
 from compactor_cli.digest.open import announcement
@@ -99,7 +99,7 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
     def replying(text: str) -> Item:
         return Item(text=f"{words.replying}{words.colon}{text}", records=records_of((newest.asked,)))
 
-    label = words.asked_before if _is_past(newest, analysis) else words.request
+    label = words.asked_before if _is_past(newest, analysis) else asked_label(newest.text, words)
     standing = standing_requests(newest, analysis)
     if standing and newest.interrupts and _NOTES.match(newest.text):
         # A note added while the agent worked belongs to the request that it worked on.

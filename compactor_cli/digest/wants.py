@@ -15,7 +15,6 @@ from compactor_cli.digest.messages import (
     ASKS_FOR,
     LEADS,
     MAX_REPLY_CHARS,
-    PROMPT,
     UserMessage,
     forbids,
     insists,
@@ -66,8 +65,7 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
     only_asks = is_replied and all(
         (asks(one) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one) for one in sentences(message.text)
     )
-    shows_output = not message.requests and is_pasted(message.text)
-    return not (message.stopped or insists(message.text)) and (only_asks or shows_output)
+    return not (message.stopped or insists(message.text)) and (only_asks or is_pasted(message.text))
 
 
 # "Could we keep both?": what somebody would like, in a question.
@@ -101,7 +99,8 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
         if named and operation.action is FileAction.READ and (result := results.get(operation.event)):
             files[named[1]] = result
     sources = [(f"{name}{analysis.words.colon}", unwrapped(event.text), event.record) for name, event in files.items()]
-    sources += [("", unwrapped(message.text), message.record) for message in reversed(analysis.messages)]
+    spoken = (message for message in reversed(analysis.messages) if not is_pasted(message.text))
+    sources += [("", unwrapped(message.text), message.record) for message in spoken]
     kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
@@ -392,8 +391,6 @@ def _quotes(
     spoken = [m for m in messages if (not m.is_short or lasting(m.text)) and not _only_asks(m, analysis)]
     # A plan that was turned down without a word is stated as refused where it is settled.
     spoken = [m for m in spoken if m.text or m.stopped not in ATTACHMENTS.plan_tools]
-    # What a terminal showed asks for nothing, unless words follow it.
-    spoken = [m for m in spoken if not (PROMPT.match(m.text) and is_pasted(m.text))]
     kept = _affordable(spoken, budget_tokens, analysis, token_cache)
     room = budget_tokens - sum(token_cache.item(_user_item(message, ELLIPSIS, analysis)) for message in kept)
     costs = {message: token_cache.text(message.text[: budget_tokens * 12 + 200]) for message in kept}

@@ -875,6 +875,51 @@ def test_what_a_terminal_showed_is_no_wish_even_below_a_line_that_the_shell_prin
     assert "error: no such host" in rendered(one.summary)
 
 
+LOG = """Run the tide action
+  Run # Do NOT pass --gate here. It opens the north gate
+  Requesting the tables...
+  Attempt 1 of 3...
+  Error: could not fetch the tables: no token of the harbour
+  Done in 15s"""
+
+
+def test_what_a_pasted_log_forbids_is_no_rule_and_its_error_stands_with_the_turn() -> None:
+    asked = user(LONG), *ran("make", "ok"), says("Run it."), user(LOG)
+    answered = says("The harbour gave no token, since its key ran out in May."), user("go on with the gate")
+    one = digest(conversation(*asked, *answered), 1_500)
+    assert not any("NOT pass" in text for text in texts(one, Section.USER))
+    shown = "Pasted output: Run the tide action … Error: could not fetch the tables: no token of the harbour"
+    assert any(text.startswith(shown) for text in texts(one, Section.HISTORY))
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        '{\n  "mode": "mirror",\n  "pushed": 61,\n  "level": 3\n}',
+        "sudo tide switch\nreading the tables\nerror: this gate is open, although it must not be",
+    ],
+)
+def test_what_only_shows_data_or_ends_with_an_error_is_no_request(pasted: str) -> None:
+    one = digest(
+        conversation(
+            user(LONG), *ran("make", "ok"), says("Run it."), user(pasted), says("I see."), user("go on with the gate")
+        ),
+        1_500,
+    )
+    assert not any(pasted[:12] in text for text in texts(one, Section.USER))
+
+
+def test_a_list_of_faults_to_mend_is_a_request_and_no_output() -> None:
+    asked = "Mend the gate\n- a wrong key shows an error\n- the level is cut\n- add a test"
+    one = digest(
+        conversation(
+            user(LONG), *ran("make", "ok"), says("Run it."), user(asked), says("I see."), user("go on with the gate")
+        ),
+        1_500,
+    )
+    assert any("the level is cut" in text for text in (*texts(one, Section.USER), *texts(one, Section.TASK)))
+
+
 def test_words_after_the_sign_by_which_an_agent_asks_for_them_are_no_terminal() -> None:
     review = "The gate is not tested.\n  Add tests that open it at night, without the store.\n  Use the south gate."
     copied = user(f"❯ This branch mends the gate. I got some feedback to address:\n\n  {review}")
