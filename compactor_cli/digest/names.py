@@ -17,7 +17,7 @@ from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.file_contents import contents
 from compactor_cli.digest.files import is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
-from compactor_cli.digest.shell import shell_operations
+from compactor_cli.digest.shell import shell_operations, unquoted
 from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import (
@@ -231,7 +231,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
         if kinds[row] not in _NUMBERS and atoms[row] not in known and not _PIECE.match(atoms[row])
     )
     named = list(islice((name for name in found if any(map(str.isalpha, name))), 2 * number))
-    taken = _taken_out(analysis, named)
+    taken = _taken_out(analysis, named) | _cut_out(lines, {analysis.table.atoms[name]: name for name in named})
     return [name for name in named if name not in taken][:number]
 
 
@@ -263,8 +263,8 @@ _SEARCHES = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?(?:e?grep|rg|git grep)\b
 def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
     """Those of these rows that are words joined by slashes, not paths.
 
-    A path stands in a command, alone on a line, in quotation marks, or in a longer path; with two slashes or more, in
-    any call or answer.
+    A path stands in a command outside of its texts, alone on a line, in quotation marks, or in a longer path; with two
+    slashes or more, in any call or answer.
     """
     table, events = analysis.table, analysis.events
     names, columns = list(table.atoms), table.columns
@@ -278,9 +278,9 @@ def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
     for text, atoms, last in lines if wordy else ():
         for row in wordy.keys() & atoms:
             one = events[last] if last >= 0 else None
-            is_of_command = one is not None and one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
+            is_call = one is not None and one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
             if (
-                is_of_command
+                (one and is_call and wordy[row] in unquoted(command_of(one.arguments)))
                 or text.strip() == wordy[row]
                 or any(f"{before}{wordy[row]}{after}" in text for before, after in _AS_ONE)
             ):
@@ -342,12 +342,28 @@ def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
     left = dict(slashed)
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if left else ():
         for row in left.keys() & rows:
-            if re.search(rf"(?:^|[\s\"'`=:,])\"?{re.escape(left[row])}(?![\w.]*\))", text):
+            if re.search(rf"(?:^|[\s\"'=:,]|(?<![\w)])`)\"?{re.escape(left[row])}(?![\w.]*\))", text):
                 del left[row]
     return set(left)
 
 
 _SLASHED = re.compile(r"/[\w.:-]+")
+
+
+def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
+    """Those of these names, by row, that every line has only as a part of something longer.
+
+    As the end of a path with parentheses, `(tide)/pier.py`, or as a part of a pattern, `*_test.go`.
+    """
+    wholes = {row: re.compile(rf"(?<![\w)\]}}*])(?<!::){re.escape(name)}(?!\*)") for row, name in named.items()}
+    cut: set[int] = set()
+    for text, rows in zip(lines.numbers, lines.atoms, strict=True) if named else ():
+        found = {row: wholes[row].search(text) is not None for row in wholes.keys() & rows}
+        cut |= {row for row, is_whole in found.items() if not is_whole}
+        for row in (row for row, is_whole in found.items() if is_whole):
+            cut.discard(row)
+            del wholes[row]
+    return {named[row] for row in cut}
 
 
 def _long_listings(lines: Lines) -> frozenset[str]:
