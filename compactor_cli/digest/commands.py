@@ -119,7 +119,7 @@ _ENTERING = pattern(
 # Steps before a command that enter a folder, make it or a script ready, set variables or load the version of a runtime:
 # `cd web && nvm use 20 &&`.
 LEADING = pattern(
-    r"\A\s*(?:cd [^&;|\n]+&&\s*)?"
+    r"\A\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?"
     r"(?:(?:(?:(?:export )?\w+=(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&|;\"'$]*)(?=\s*&&)|export \w+=\S*"
     r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*|(?:mkdir -p|chmod \S+) [^&;|\n]+)\s*&&"
     r"|set [-+]\w+;|source \S+;)\s*)*"

@@ -165,7 +165,8 @@ def _branch_item(analysis: Analysis) -> Item:
     """The branch, with where it is, how far from the one it follows, and whether its commits were pushed."""
     words, work = analysis.words, analysis.work
     place = f" {words.within} {analysis.place}" if analysis.place else ""
-    is_own = bool(work.commits) and work.commits[-1].branch in ("", work.branch)
+    commits = [one for one in work.commits if one.event not in work.elsewhere]
+    is_own = bool(commits) and commits[-1].branch in ("", work.branch)
     is_local = is_own and not (work.is_pushed or work.unpushed)
     state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)
     text = f"{words.branch} {work.branch}{place}{state}{_without_commit(analysis)}"

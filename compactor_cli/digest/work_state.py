@@ -73,11 +73,12 @@ def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileSt
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
     """The folders of the runs in another folder than ``directory``, to which paths are relative; by position.
 
-    A sibling (`../other`) is another folder, unless the path of a known file has a folder of that name.
+    A sibling (`../other`) is another folder, unless the path of a known file inside has a folder of that name.
     """
     has_relative = any(not is_whole(state.path) for state in states)
     changed = [state.path for state in states if state.is_changed]
-    known = {"..", posixpath.basename(directory), *(part for state in states for part in state.path.split("/")[:-1])}
+    inside = (state.path for state in states if not (state.path.startswith("../") or is_whole(state.path)))
+    known = {"..", posixpath.basename(directory), *(part for path in inside for part in path.split("/")[:-1])}
 
     def is_other(folder: str) -> bool:
         if folder.startswith("../"):

@@ -82,6 +82,7 @@ def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
     assert shown(command) == "make test …"
     assert shown("tmp=$(mktemp)\nprintf '%s\\n' \"$tmp\"\nworkmux add tides") == "workmux add tides"
     assert shown("DIR='/c/Temp/x y' && make demo") == "make demo"
+    assert shown("cd /srv/tides; make demo") == "make demo"
     assert shown("rm -rf build/*.json 2>/dev/null || true\nmkdir -p build\nmake demo") == "make demo"
 
 

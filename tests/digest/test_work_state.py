@@ -112,6 +112,17 @@ def test_what_git_says_in_another_folder_is_nothing_of_this_work_tree() -> None:
     assert "branch of-lib, no commit in these records" in texts(one, Section.COMMANDS)
 
 
+def test_a_commit_in_another_repository_whose_files_were_edited_too_is_none_of_this_work_tree() -> None:
+    gate = (call("Edit", "g", file_path="../../gates/gate.py", old_string="a", new_string="b"), answer("ok", "g"))
+    log = ran("cd ../../gates && git log --oneline -1", "ba8e2c6 Merge pull request #47 from ada/gates")
+    there = ran("cd ../../gates && git commit -am 'Open it'", "[open 9e00b6e] Open it\n 1 file changed")
+    one = digest(conversation(user("store the times in UTC"), STORE, gate, COMMIT, log, there), 3_000)
+    facts = texts(one, Section.COMMANDS)
+    assert "branch utc-times, no push seen" in facts
+    assert any("(../../gates)" in text and "9e00b6e" in text for text in facts)
+    assert not any("ba8e2c6" in text for text in facts)
+
+
 def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_and_holds_none_of_its_files() -> None:
     tried = ran(
         "go build ./... && cd /tmp && mkdir try && cd try && git init && echo a > test.txt && git add . "
