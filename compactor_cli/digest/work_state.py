@@ -85,7 +85,8 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
             return posixpath.basename(folder) not in known
         # Where all paths are absolute, that folder may be the one of the work.
         is_tried = is_throwaway(f"{folder}/") and not any(path.startswith(f"{folder}/") for path in changed)
-        return is_whole(folder) and folder != directory and (has_relative or is_tried)
+        is_above = f"{directory}/".startswith(f"{folder}/")  # the session works in a folder of that one
+        return is_whole(folder) and not is_above and (has_relative or is_tried)
 
     folders = ((run.event, _folder(run.command).rstrip("/")) for run in runs)
     return {event: folder for event, folder in folders if is_other(folder)}
@@ -393,7 +394,9 @@ def _listed_by_git(
                 continue  # a diff line by line, which lists no files
             if taken_since is not None:
                 folders = tuple(f"{name.rstrip('/')}/" for name in taken_since)
-                return {}, [], {path: at for path, at in changed.items() if not f"{path}/".startswith(folders)}
+                taken_ends = {end for name in taken_since for end in ends_of(name)}  # named from another folder
+                left = (path for path in changed if path not in taken_ends and not f"{path}/".startswith(folders))
+                return {}, [], {path: changed[path] for path in left}
             untracked = [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])]
             files = (path for path in untracked if with_new and not path.endswith("/"))
             return {**dict.fromkeys(files, run.result_record), **changed}, untracked, {}

@@ -123,6 +123,24 @@ def test_a_commit_in_another_repository_whose_files_were_edited_too_is_none_of_t
     assert not any("ba8e2c6" in text for text in facts)
 
 
+def test_a_commit_in_the_folder_above_the_one_of_the_session_is_of_this_work_tree() -> None:
+    def edit(number: str, name: str) -> tuple[Message, ...]:
+        path = f"/srv/tides/app/{name}"
+        return call("Edit", number, file_path=path, old_string="a", new_string="b"), answer("ok", number)
+
+    looked = ran("cd /srv/tides && git diff --stat", " app/store.py | 2 +-\n app/zone.py | 2 +-\n 2 files changed")
+    taken = ran(
+        "cd /srv/tides && git add app/store.py app/zone.py && git commit -m UTC", "[main 4f1c2aa] UTC\n 2 files"
+    )
+    back = call("Edit", "z", file_path="/srv/tides/app/zone.py", old_string="b", new_string="a"), answer("ok", "z")
+    session = user("store the times in UTC"), edit("1", "store.py"), edit("2", "zone.py"), looked, taken
+    one = digest(conversation(*session, cwd="/srv/tides/app"), 3_000)
+    assert texts(one, Section.FILES) == [f"{name} — edited, in commit 4f1c2aa" for name in ("zone.py", "store.py")]
+    assert "branch main, no push seen" in texts(one, Section.COMMANDS)
+    again = ran("cd /srv/tides && git add app/zone.py && git commit -m Back", "[main 5a2b3cc] Back\n 1 file")
+    assert texts(digest(conversation(*session, back, again, cwd="/srv/tides/app"), 3_000), Section.PLAN) == []
+
+
 def test_what_is_committed_in_a_folder_for_tries_is_no_outcome_of_the_request_and_holds_none_of_its_files() -> None:
     tried = ran(
         "go build ./... && cd /tmp && mkdir try && cd try && git init && echo a > test.txt && git add . "
