@@ -290,11 +290,19 @@ def _report_words(event: Event) -> str:
 
 def _is_step(sentence: str, *, goes_on: bool, is_past: bool, is_remark: bool) -> bool:
     """Whether a sentence only announces a step or says how it went; ``is_remark``: little else was said of it."""
-    is_done_next = goes_on and sentence.endswith(COLONS) and only_intends(sentence)
+    is_done_next = goes_on and sentence.endswith(COLONS) and (only_intends(sentence) or _NAMES_STEP.match(sentence))
     is_brief = is_remark and _BRIEF.fullmatch(sentence) is not None
-    return is_done_next or is_brief or is_narration(sentence) or (is_past and is_passing(sentence))
+    return bool(is_done_next) or is_brief or is_narration(sentence) or (is_past and is_passing(sentence))
 
 
+# `Also update the tables:`, before the call that does it
+_NAMES_STEP = pattern(
+    r"(?:(?:now|then|next|also|and|finally|first)\b,? ){0,2}"
+    r"(?:add|apply|build|check|clean|commit|copy|create|delete|edit|extend|fix|format|install|move|push|remove|run|stage"
+    r"|start|test|update|verify|wire|write|re-?(?:apply|build|install|name|number|place|run|start|try|write))\b"
+    r"[^:]{0,80}:$",
+    re.IGNORECASE,
+)
 # In a brief remark between steps, a few plain words say little: `Loop runs.`, `No syntax error.`
 _BRIEF, _MAX_REMARK_CHARS = pattern(r"(?:[A-Z]?[a-z]+ ){1,3}[a-z]+\."), 80
 

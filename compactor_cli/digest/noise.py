@@ -84,7 +84,9 @@ def _passing() -> re.Pattern[str]:
         r"|[^!?\n]{0,40}\b(?:diagnostics?|warnings?) (?:is|are) (?:stale|expected|in existing|pre-?existing)\b"
         r"|(?:clean|looks? (?:good|right|correct|fine)|nice|committed|pushed)\b"
         r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$"
-        rf"|^{_OPENS}(?:[\w`-]+ ){{1,5}}(?:is|are) (?:now )?(?:queued|in progress|underway)\b",
+        rf"|^{_OPENS}(?:[\w`-]+ ){{1,5}}(?:is|are) (?:now )?(?:queued|in progress|underway)\b"
+        rf"|^{_OPENS}(?:[\w`-]+ ){{1,4}}(?:(?:is|are) (?:now )?working|works?)"
+        r"(?: (?:now|much|better|great|fine|well|perfectly|correctly|properly|as expected))*[.!]*$",
         re.IGNORECASE,
     )
 

@@ -136,6 +136,7 @@ def test_what_says_how_it_is_is_no_narration(text: str) -> None:
     "text",
     [
         "All tests pass, including those of the export.",
+        "The script is working much better now.",
         "The runs are queued now (the server had not registered them before).",
         "Good, the tests of the gauge are written.",
         "Both tests fail as expected.",
