@@ -269,11 +269,14 @@ def _outcome(result: Event | None, look: bool, shows_errors: bool) -> tuple[Comm
         return CommandOutcome.FAILED, code
     # A pipe hides the code of what failed before it; output of looking commands quotes others' errors.
     lines = _edges(result.text) if code < 0 and not look else ()
-    if any(_FAILURE.match(line) or ("error" in line and PLACE.match(line)) for line in lines):
+    # What passing Go tests log at a place is no error.
+    is_passed = _GO_PASSED.search(result.text) is not None and "FAIL" not in result.text
+    if any(_FAILURE.match(line) or (not is_passed and "error" in line and PLACE.match(line)) for line in lines):
         return CommandOutcome.FAILED, -1
     return (CommandOutcome.UNKNOWN, -1) if is_stopped else (CommandOutcome.OK, code)
 
 
+_GO_PASSED = pattern(r"^ok\s+\S+\s+(?:[\d.]+s|\(cached\))", re.MULTILINE)
 # What was stopped before its end: only what it had shown by then is known.
 _STOPPED = pattern(
     r"\b(?:Command (?:aborted|timed out after [\w. ]+)|Tool execution aborted)\s*\Z|^\^C\s*\Z", re.MULTILINE
