@@ -93,7 +93,7 @@ def supposes(sentence: str) -> bool:
 
 
 _SUPPOSES = pattern(
-    r"\b(?:might|may (?:be|have|not)|could (?:be|have)|probably|likely|possibly|perhaps|maybe|seems?"
+    r"\b(?:might|may (?:be|have|not)|could (?:be|have)|probably|likely|possibly|perhaps|maybe|almost certainly|seems?"
     r"|I (?:think|suspect))\b|^\W*(?:but |so |and )?if\b.*\bwould\b",
     re.IGNORECASE,
 )

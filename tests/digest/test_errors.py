@@ -462,6 +462,7 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
     "words",
     [
         "The issue might be that `open_gate` reads the level in feet, which would keep the gate open.",
+        "The issue is almost certainly that `open_gate` reads the level in feet, which keeps it open.",
         "Is the problem that `open_gate` reads the level in feet?",
         "The problem is fixed, `open_gate` reads metres.",
         "Here are the two issues: `open_gate` and `close_gate`.",
