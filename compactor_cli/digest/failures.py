@@ -333,7 +333,8 @@ def _names(sentence: str, programs: Collection[str], line: str) -> bool:
 
 _QUOTED = pattern(r"`([^`\n]{4,})`")
 GUESS = pattern(
-    r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|almost certainly|seems?|suggests?|I (?:think|suspect))\b|\?$",
+    r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|almost certainly|seems?|suggests?"
+    r"|I (?:think|suspect))\b|\?$",
     re.IGNORECASE,
 )
 

@@ -86,7 +86,9 @@ def _passing() -> re.Pattern[str]:
         r"|still|waiting|commit(?:ted)?\b[^!?\n]{0,20} success)[^!?\n]{0,60}$"
         rf"|^{_OPENS}(?:[\w`-]+ ){{1,5}}(?:is|are) (?:now )?(?:queued|in progress|underway)\b"
         rf"|^{_OPENS}(?:[\w`-]+ ){{1,4}}(?:(?:is|are) (?:now )?working|works?)"
-        r"(?: (?:now|much|better|great|fine|well|perfectly|correctly|properly|as expected))*[.!]*$",
+        r"(?: (?:now|much|better|great|fine|well|perfectly|correctly|properly|as expected))*[.!]*$"
+        rf"|^{_OPENS}(?:the|this|that) (?:[\w`-]+ ){{1,4}}(?:is|are) now "
+        r"(?:correct|valid|clean|complete|properly \w+)\b[^,;!?\n]{0,80}$",
         re.IGNORECASE,
     )
 

@@ -133,7 +133,11 @@ def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
         ("go test ./... | tail -90", "ok  \ttide\n" * 40 + "FAIL\tgate\n" + "ok  \ttide\n" * 40, CommandOutcome.FAILED),
         ("go test ./... | grep tide", "ok  \tharbour/tide\t0.2s", CommandOutcome.UNKNOWN),
         ("go test -v ./... | grep -E 'PASS|FAIL'", "--- PASS: TestErrorOfTide (0.1s)", CommandOutcome.OK),
-        ("go test ./t -v | head -90", "    t_test.go:7: got error: x\n--- PASS: TestT (0.1s)\nok  \ttide\t0.4s", CommandOutcome.OK),
+        (
+            "go test ./t -v | head -90",
+            "    t_test.go:7: got error: x\n--- PASS: TestT (0.1s)\nok  \ttide\t0.4s",
+            CommandOutcome.OK,
+        ),
         ("go build ./... 2>&1 | grep tide", "", CommandOutcome.UNKNOWN),
         ("pytest -v | tail -3", "Error handling of the gate\n12 passed in 2s", CommandOutcome.OK),
         ("git switch main && ls tides | grep ebb", "Switched to branch 'main'", CommandOutcome.OK),

@@ -137,6 +137,7 @@ def test_what_says_how_it_is_is_no_narration(text: str) -> None:
     [
         "All tests pass, including those of the export.",
         "The script is working much better now.",
+        "The syntax is now correct and the command runs without errors.",
         "The runs are queued now (the server had not registered them before).",
         "Good, the tests of the gauge are written.",
         "Both tests fail as expected.",
