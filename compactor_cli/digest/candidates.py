@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import concluded, finds_cause, supposes, turns_away
-from compactor_cli.digest.checks import passed_checks
+from compactor_cli.digest.checks import REPAIRS, passed_checks, programs_of
 from compactor_cli.digest.choice import names
 from compactor_cli.digest.commands import sent_words
-from compactor_cli.digest.corrections import COMMIT_LABEL, outdated_statements, standing
+from compactor_cli.digest.corrections import COMMIT_LABEL, standing
 from compactor_cli.digest.decisions import chooses, gives_reason
 from compactor_cli.digest.error_lines import own_lines
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
@@ -22,6 +23,7 @@ from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lin
 from compactor_cli.digest.replies import asks_the_user, is_option, offered
 from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.salience import Scores, shortened
+from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, statements_of
 from compactor_cli.digest.texts import COLONS, sentences, without_end
 from compactor_cli.digest.tools import (
@@ -120,7 +122,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     last_change = max(changed.values(), default=-1)
     steps = _steps(analysis, spoken[:-1])
-    is_over = outdated_statements(analysis)
+    is_over = _outdated_statements(analysis)
     # Causes named in a turn before its newest one were only suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
     for number in sorted(spoken, key=lambda number: (number not in analysis.finals, -number)):
@@ -151,6 +153,71 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
             is_changed = mark != "" or any(changed.get(name, -1) > number for name in named)
             factor = TAKEN_BACK_FACTOR if is_doubted else CHANGED_SINCE_FACTOR if is_changed else 1.0
             yield one._replace(weight=one.weight * factor) if factor != 1.0 else one
+
+
+def _outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
+    """A test for statements whose content was soon out of date.
+
+    It is true for a short remark on a fault, where an edit followed before the next message; for what is awaited of
+    work in the background, once a report came; for the state of commits or a stash, once a later command changed it;
+    for what a program could not reach, once a call of it succeeded.
+    """
+    events = analysis.events
+    changes = {one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)}
+    edited = sorted(changes | {run.event for run in analysis.runs if REPAIRS.search(run.key)})
+    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
+    fixed = set()
+    for number, following in pairwise((*spoken, len(events))):
+        at = bisect_left(edited, number)
+        if len(events[number].text) <= _MAX_FAULT_CHARS and at < len(edited) and edited[at] < following:
+            fixed.add(number)
+    moved = max((run.event for run in analysis.runs if _MOVES_COMMITS.search(run.key)), default=-1)
+    unstashed = max((run.event for run in analysis.runs if _TAKES_OUT_STASH.search(run.key)), default=-1)
+    reported = max((number for number, event in enumerate(events) if event.is_report), default=-1)
+    done = (run for run in analysis.runs if run.outcome is CommandOutcome.OK)
+    reached = {one.partition(" ")[0]: run.event for run in done for one in programs_of(run.command)}
+
+    def is_over(one: Statement) -> bool:
+        is_fixed = one.event in fixed and _IS_AMISS.search(one.text) is not None
+        later = [(reported, _AWAITS), (unstashed, _TAKES_OUT_STASH), (moved, _OF_COMMITS)]
+        later += ((reached.get(name, -1), _CANNOT_REACH) for name in _PROGRAM.findall(one.text))
+        return is_fixed or any(one.event < event and speaks_of.search(one.text) for event, speaks_of in later)
+
+    return is_over
+
+
+# Says that work in the background goes on, or what is to be done after it: `still running`, `once the probe finishes`.
+_AWAITS = pattern(
+    r"\bstill (?:working|running|going|out)\b|\bwaiting (?:on|for) (?!you)|\brunning (?:\w+ ){0,3}in the background\b"
+    r"|\b(?:when|once|after) (?:it|they|all|both|the \w+)(?: \d+)? "
+    r"(?:lands?|finish(?:es)?|reports?|returns?|completes?)\b",
+    re.IGNORECASE,
+)
+_TAKES_OUT_STASH = pattern(r"\bgit stash (?:pop|apply)\b")
+# A longer message explains something that stays true.
+_MAX_FAULT_CHARS = 200
+# `the gauge is not defined`, `harbour.py still uses it`; not where a reason follows, as in `… is missing because …`
+_IS_AMISS = pattern(
+    r"\b(?:(?:is|are) (?:\w+ )?(?:not|missing|unused|stale|wrong|broken|outdated|undefined)|(?:is|are)n't|remains?"
+    r"|not (?:imported|defined|declared|exported|called|passed|handled|updated|set|there)"
+    r"|(?:still|also) (?:has|have|needs?|says?|uses?))\b(?![^.!?\n]*\b(?:because|since|so)\b)"
+    r"|^(?:\w+ ){1,3}(?:issues?|errors?|problems?)\W*$",
+    re.IGNORECASE,
+)
+# `two uncommitted files`, `nothing was pushed`, `ahead of main by 3 commits`
+_OF_COMMITS = pattern(
+    r"\b(?:uncommitted|unpushed|unmerged|no commits? (?:was |were )?made|not (?:yet )?(?:been )?(?:committed|pushed)"
+    r"|nothing (?:has been |was |is )?(?:committed|pushed)|working tree(?:: | is| has| only))"
+    r"|\b(?:ahead|behind)\b[^.!?\n]{0,80}\d",
+    re.IGNORECASE,
+)
+# "`gh` can't reach the server"
+_CANNOT_REACH = pattern(
+    r"\b(?:can(?:not|['’]t)|could(?:n['’]t| not)|unable to) (?:reach|connect|access|authenticate|log in)\b",
+    re.IGNORECASE,
+)
+_PROGRAM = re.compile(r"`(\w[\w.-]*)`")
+_MOVES_COMMITS = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull)\b")
 
 
 def _steps(analysis: Analysis, spoken: Iterable[int]) -> set[int]:

@@ -7,15 +7,13 @@ enough, all of them are.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compactor_cli.digest.causes import finds_cause
-from compactor_cli.digest.checks import REPAIRS, TEST_FILE, is_check, programs_of
+from compactor_cli.digest.checks import TEST_FILE, is_check, programs_of
 from compactor_cli.digest.decisions import gives_reason
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
@@ -25,7 +23,6 @@ from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
 from compactor_cli.digest.replies import declines, last_question
 from compactor_cli.digest.runs import CommandOutcome
-from compactor_cli.digest.shell import GIT
 from compactor_cli.digest.statements import QUESTION_MARKS, Statement, StatementForm, statements_of
 from compactor_cli.digest.texts import sentences
 from compactor_cli.digest.tools import FileAction, short_name
@@ -241,71 +238,17 @@ def _passed_since(event: int, analysis: Analysis) -> bool:
     return any(run.outcome is CommandOutcome.OK and is_check(run.command) for run in since)
 
 
-def outdated_statements(analysis: Analysis) -> Callable[[Statement], bool]:
-    """A test for statements whose content was soon out of date.
-
-    It is true for a short remark on a fault, where an edit followed before the next message; for what is awaited of
-    work in the background, once a report came; for the state of commits or a stash, once a later command changed it.
-    """
-    events = analysis.events
-    changes = {one.event for one in analysis.operations if one.action in (FileAction.EDIT, FileAction.CREATE)}
-    edited = sorted(changes | {run.event for run in analysis.runs if REPAIRS.search(run.key)})
-    spoken = [number for number, event in enumerate(events) if event.kind in _SPOKEN]
-    fixed = set()
-    for number, following in pairwise((*spoken, len(events))):
-        at = bisect_left(edited, number)
-        if len(events[number].text) <= _MAX_REMARK_CHARS and at < len(edited) and edited[at] < following:
-            fixed.add(number)
-    moved = max((run.event for run in analysis.runs if _MOVES_COMMITS.search(run.key)), default=-1)
-    unstashed = max((run.event for run in analysis.runs if _TAKES_OUT_STASH.search(run.key)), default=-1)
-    reported = max((number for number, event in enumerate(events) if event.is_report), default=-1)
-
-    def is_over(one: Statement) -> bool:
-        is_fixed = one.event in fixed and _IS_AMISS.search(one.text) is not None
-        later = ((reported, _AWAITS), (unstashed, _TAKES_OUT_STASH), (moved, _OF_COMMITS))
-        return is_fixed or any(one.event < event and speaks_of.search(one.text) for event, speaks_of in later)
-
-    return is_over
-
-
-_SPOKEN = (EventKind.ASSISTANT, EventKind.SUMMARY, EventKind.USER)
-# Says that work in the background goes on, or what is to be done after it: `still running`, `once the probe finishes`.
-_AWAITS = pattern(
-    r"\bstill (?:working|running|going|out)\b|\bwaiting (?:on|for) (?!you)|\brunning (?:\w+ ){0,3}in the background\b"
-    r"|\b(?:when|once|after) (?:it|they|all|both|the \w+)(?: \d+)? "
-    r"(?:lands?|finish(?:es)?|reports?|returns?|completes?)\b",
-    re.IGNORECASE,
-)
-_TAKES_OUT_STASH = pattern(r"\bgit stash (?:pop|apply)\b")
-# A longer message explains something that stays true.
-_MAX_REMARK_CHARS = 200
-# `the gauge is not defined`, `harbour.py still uses it`; not where a reason follows, as in `… is missing because …`
-_IS_AMISS = pattern(
-    r"\b(?:(?:is|are) (?:\w+ )?(?:not|missing|unused|stale|wrong|broken|outdated|undefined)|(?:is|are)n't|remains?"
-    r"|not (?:imported|defined|declared|exported|called|passed|handled|updated|set|there)"
-    r"|(?:still|also) (?:has|have|needs?|says?|uses?))\b(?![^.!?\n]*\b(?:because|since|so)\b)"
-    r"|^(?:\w+ ){1,3}(?:issues?|errors?|problems?)\W*$",
-    re.IGNORECASE,
-)
-# `two uncommitted files`, `nothing was pushed`, `ahead of main by 3 commits`
-_OF_COMMITS = pattern(
-    r"\b(?:uncommitted|unpushed|unmerged|no commits? (?:was |were )?made|not (?:yet )?(?:been )?(?:committed|pushed)"
-    r"|nothing (?:has been |was |is )?(?:committed|pushed)|working tree(?:: | is| has| only))"
-    r"|\b(?:ahead|behind)\b[^.!?\n]{0,80}\d",
-    re.IGNORECASE,
-)
-_MOVES_COMMITS = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull)\b")
-
-
 # Says that a check fails at present: `the build fails`, `failing tests`.
 _SAYS_FAILING = pattern(
     r"\b(?:tests?|build|lint\w*|checks?)\b[^.!?\n]{0,50}\b(?:fails|(?:is|are|keeps?|still) failing)\b"
     r"|\bfailing tests?\b",
     re.IGNORECASE,
 )
-# Says that something does not exist yet; it may have been made since.
+# Says that something does not exist yet, or is next; it may have been made since.
 _NOT_YET_MADE = pattern(
-    r"\b(?:do|does)(?: not|n['’]t) exist yet\b|\bnot yet (?:implemented|created|written|defined)\b", re.IGNORECASE
+    r"\b(?:do|does)(?: not|n['’]t) exist yet\b|\bnot yet (?:implemented|created|written|defined)\b"
+    r"|\A\W*(?:not done\b|(?:the )?next step\b)",
+    re.IGNORECASE,
 )
 # `src/store.py:120`, `store.py:120-140`
 _LINE_OF_FILE = pattern(r"(?:^|[\s`(/])(?P<file>[\w.-]+\.\w+):\d+(?!\d*:\d)")

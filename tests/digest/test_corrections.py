@@ -465,6 +465,21 @@ def test_what_the_next_edit_mended_and_how_commits_stood_before_others_is_not_to
     assert stood in rendered(digest(conversation(*session)).summary)
 
 
+def test_what_a_program_could_not_reach_is_over_once_a_call_of_it_succeeded() -> None:
+    alone = "`gh` can't reach the harbour from this branch, so the requests are not checked."
+    session = (user("check the requests"), *ran("git log", "4f1c2aa UTC"), says(alone), user("try it with -R"))
+    assert alone in rendered(digest(conversation(*session, says("Yes."))).summary)
+    reached = *ran("gh pr list -R ada/harbour", "12 open"), says("The harbour has twelve open requests.")
+    assert alone not in rendered(digest(conversation(*session, *reached)).summary)
+
+
+def test_what_was_next_is_marked_once_code_changed() -> None:
+    step = "Next step whenever you like: build the page of the gauges from the store of the harbour."
+    session = (user("plan the page"), *EDIT, says(step), user("build it"), *EDIT, says("The page is built of it."))
+    session = (*session, user("now colour the page of the gauges blue"), *EDIT, says("The page is blue."))
+    assert f"{step} (before the newest edits)" in rendered(digest(conversation(*session)).summary)
+
+
 def test_what_a_check_that_repairs_put_right_and_what_was_not_made_yet_is_over() -> None:
     found, missing = says("Formatting issues."), says("The store tests fail because the new tables don't exist yet.")
     repaired = found, *ran("npm run lint:fix", "Fixed 2 files."), user("and the store?"), missing
