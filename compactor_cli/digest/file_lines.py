@@ -56,7 +56,7 @@ def file_items(
     left = budget_tokens - sum(token_cache.item(item) for item in lines)
     of_tries = _lists(words.tries, tries, left, token_cache, words)
     left -= sum(token_cache.item(item) for item in of_tries)
-    return (*lines, *of_tries, *_lists(words.read, read, left, token_cache, words))
+    return (*lines, *of_tries, *_lists(words.looked_at, read, left, token_cache, words))
 
 
 def _left_out(states: Iterable[FileState], items: Iterable[Item]) -> int:

@@ -331,8 +331,9 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
     """A prefix for lines of a file that were only read, if they are that; else an empty string."""
     if analysis is None or any(one.form is not StatementForm.LOOKED for one in group):
         return ""
-    is_read = analysis.events[group[0].event].tool is ToolKind.READ and analysis.labels[group[0].event].is_file
-    return f"{analysis.words.read} " if is_read else ""
+    event = analysis.events[group[0].event]
+    is_shown = event.kind is EventKind.RESULT and event.tool in (ToolKind.READ, ToolKind.COMMAND)
+    return f"{analysis.words.read} " if is_shown and analysis.labels[group[0].event].is_file else ""
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:

@@ -52,6 +52,7 @@ class FixedWords:
     replied = _Word("replied", "已答复", "返答済み")
     tries = _Word("only for a try", "仅为试验", "試すためだけ")
     read = _Word("read", "读取", "読み取り")
+    looked_at = _Word("looked at", "看过", "参照")
     deleted = _Word("deleted", "已删除", "削除済み")
     moved = _Word("moved to", "移至", "移動先")
     moved_away = _Word("moved", "已移动", "移動済み")

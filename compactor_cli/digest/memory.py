@@ -305,7 +305,7 @@ def _files(line: str) -> list[FileState]:
             return [state]
         label, colon, paths = line.partition(words.colon)
         done = label.partition(words.comma)[0]
-        if colon and done in (words.read, words.edited, words.created, words.deleted, words.reverted):
+        if colon and done in (words.read, words.looked_at, words.edited, words.created, words.deleted, words.reverted):
             return [state for path in paths.split(", ") if (state := _file(path, label, words))]
     return []
 
@@ -313,7 +313,7 @@ def _files(line: str) -> list[FileState]:
 def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
     """The state of a file by the facts stated of it, or None where one of them is not a fact about a file."""
     state = FileState(path=path)
-    counts = {words.edited: "edits", words.read: "reads"}
+    counts = {words.edited: "edits", words.read: "reads", words.looked_at: "reads"}
     flags = {words.created: "is_created", words.deleted: "is_deleted", words.reverted: "is_reverted"}
     named = {words.moved: "moved_to", words.committed: "commit", words.since_commit: "commit_before"}
     for fact in facts.partition(words.colon)[0].split(words.comma):

@@ -240,6 +240,12 @@ def test_of_a_file_whose_text_the_result_repeats_lines_are_shown() -> None:
     assert any(line.startswith("tide.py: ") and "level_of_spring = hours * 7" in line for line in shown)
 
 
+def test_lines_that_a_command_showed_of_a_file_are_marked_as_read() -> None:
+    looked = ran("cat tide.py", "def spring_tide(hours):\n    level_of_spring = hours * 7\n    return level_of_spring")
+    shown = texts(digest(conversation(user("explain the tide"), *looked, says("It is so.")), 1_500), Section.HISTORY)
+    assert any(line.startswith("read tide.py: ") and "level_of_spring" in line for line in shown)
+
+
 def test_what_the_rest_of_the_summary_says_is_not_chosen() -> None:
     found = read(user("why?"), says(SENTENCES[0]), says(SENTENCES[3]))
     assert [one.text for one in chosen(found, 100, (SENTENCES[0],))] == [SENTENCES[3]]

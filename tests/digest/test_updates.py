@@ -42,6 +42,14 @@ def renewed(*messages: Message | tuple[Message, ...], state: bool) -> Answer:
     return digest(again, 1_500, state=first.state if state else None)
 
 
+@BOTH
+def test_files_that_were_seen_in_part_are_listed_as_looked_at_and_stay_so(state: bool) -> None:
+    first = digest(conversation(user("what is in it?"), ran("head -20 tides.md", "# Tides"), says("Tides.")), 1_500)
+    again = conversation(summary(rendered(first.summary)), user("go on"), says("I go on."))
+    both = first, digest(again, 1_500, state=first.state if state else None)
+    assert [texts(one, Section.FILES) for one in both] == [["looked at: tides.md"]] * 2
+
+
 def test_steps_go_on_where_later_calls_name_them_by_their_number() -> None:
     opened = texts(renewed(*GOES_ON, state=True), Section.PLAN)
     assert "open: Write the export" in opened
