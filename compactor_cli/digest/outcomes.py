@@ -311,7 +311,7 @@ _LET_ME = pattern(
 )
 # The first line of a list, heading, quotation, table or block of code.
 _LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
-_STOPS = (*FULL_STOPS, ".", "!", ".)", ".\"", ".”")
+_STOPS = (*FULL_STOPS, ".", "!", ".)", '."', ".”")
 _MAX_LEADING = 4
 # How a sentence begins that only leads up to the answer: `Looking at the gauges, …`, `Here are the tides.`
 _BEGINS = pattern(

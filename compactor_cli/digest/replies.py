@@ -267,8 +267,10 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
     numbered list is the user's own list, and an entry of a list of reasons is never meant.
     """
     found = _POINTS.search(words) if spoken and len(words) <= _MAX_POINTING_CHARS else None
-    if found is None or _OWN_LIST.match(words):
+    if _OWN_LIST.match(words):
         return ""
+    if found is None:
+        return _counted(words, spoken[-1]) if spoken else ""
     keys = _keys(found)
     near = spoken if found["word"] else spoken[-1:]
     word = (found["word"] or "").lower()
@@ -288,6 +290,20 @@ def pointed_at(words: str, spoken: Sequence[str]) -> str:
             most = max(_MAX_ENTRY_CHARS, _MAX_POINTED_CHARS // len(keys))
             return " · ".join(f"{key}. {opening(entries[key], most)}" for key in keys[:_MAX_POINTED])
     return ""
+
+
+def _counted(words: str, text: str) -> str:
+    """The entries of the newest list of a message that has as many as a brief reply says (`those two`, `both`)."""
+    meant = _ALL_OF.search(words) if len(words) <= _MAX_COUNTING_CHARS else None
+    number = _NUMBERS.index((meant[1] or "two").lower()) + 2 if meant else 0
+    lists = (_BULLET.findall(block) for block in reversed(_BLOCK.split(text)))
+    entries = next((found for found in lists if len(found) == number), []) if number else []
+    return " · ".join(opening(plain_line(one), _MAX_ENTRY_CHARS) for one in entries)
+
+
+_MAX_COUNTING_CHARS, _NUMBERS = 120, ("two", "three", "four")
+_ALL_OF = pattern(rf"\b(?:(?:all|both|the|these|those) ({'|'.join(_NUMBERS)})|both)\b(?! \w+s\b)", re.IGNORECASE)
+_BLOCK, _BULLET = pattern(r"\n(?=[^\s*•-])"), pattern(r"^[-*•]\s+(\S.*)$", re.MULTILINE)
 
 
 def parts_pointed_at(words: str, text: str) -> str:

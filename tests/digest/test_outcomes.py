@@ -210,7 +210,10 @@ def test_how_a_question_was_answered_that_a_yes_answers_stands_with_it(reply: st
             "Great question! I see it now. The key of the hour is the same twice.",
             "The key of the hour is the same twice.",
         ),
-        ("The key of it is called “the hour.”\n\nIts copy is wrong in the export.", "The key of it is called “the hour.”"),
+        (
+            "The key of it is called “the hour.”\n\nIts copy is wrong in the export.",
+            "The key of it is called “the hour.”",
+        ),
         (
             "I looked. The key of the hour is the same twice.\n\n# Others\n\n1. The copy is wrong in the export, too.",
             "The key of the hour is the same twice.",

@@ -330,6 +330,17 @@ def test_of_several_entries_that_a_message_names_all_are_shown_and_none_of_a_lis
     assert pointed_at("draw it in the style of option 2", [drawn]) == "2. Graph"
 
 
+def test_a_reply_that_counts_what_it_means_stands_with_the_list_of_that_length() -> None:
+    said = (
+        "Three are done:\n\n- a\n- b\n- c\n\nTwo I could not see:\n\n- **the floor** of the gauge\n- the `tide`\n\nSo."
+    )
+    assert pointed_at("OK. verify those two", [said]) == "the floor of the gauge · the `tide`"
+    assert pointed_at("do both", [said]) == "the floor of the gauge · the `tide`"
+    assert pointed_at("all three again", [said]) == "a · b · c"
+    assert pointed_at("run both tests", [said]) == ""
+    assert pointed_at("those four", [said]) == ""
+
+
 def test_a_number_that_counts_something_points_at_no_entry() -> None:
     counted = user("there were 2 sessions before I closed them and I had 1 more on the other machine of the harbour")
     one = digest(conversation(user("what is wrong with it?"), LISTED, counted, says("Yes.")), 1_500)
