@@ -337,6 +337,7 @@ _DIALECTS = {
         ("gemini-stream", _SPEC, "tool_id session_id stats severity timestamp ts"),
         ("opencode-stream", _SPEC, "sessionID"),
         ("kiro", _SPEC, "version"),
+        ("entire", _SPEC, "cli_version"),
         (
             "grok",
             _SPEC,

@@ -251,7 +251,26 @@ def grok() -> list[dict[str, Any]]:
     return lines
 
 
-WRITTEN = {"gemini-stream": gemini_stream, "opencode-stream": opencode_stream, "kiro": kiro, "grok": grok}
+def entire() -> list[dict[str, Any]]:
+    """A transcript that Entire stored of a session: each call holds its result."""
+    head = {"v": 1, "agent": "claude-code", "cli_version": "0.9.0", "ts": "2026-07-29T15:33:27.349Z"}
+    lines = [{**head, "type": "user", "content": [{"id": "u", "text": "Where is the oak?"}]}]
+    for n in range(9):
+        status = "error" if n == 1 else "success"
+        call = {"id": f"c{n}", "name": "Read", "input": {"file_path": f"{n}.py"}, "type": "tool_use"}
+        answered = {**call, "result": {"output": f"{n} {LONG}", "status": status}}
+        content = [{"text": f"{n} {LONG}", "type": "text"}, answered]
+        lines.append({**head, "type": "assistant", "id": f"m{n}", "content": content})
+    return lines
+
+
+WRITTEN = {
+    "gemini-stream": gemini_stream,
+    "opencode-stream": opencode_stream,
+    "kiro": kiro,
+    "grok": grok,
+    "entire": entire,
+}
 
 
 def of_lines(values: list[dict[str, Any]]) -> bytes:
@@ -289,10 +308,17 @@ def test_what_the_records_of_other_clients_hold() -> None:
         "opencode-stream": ["denied"],
         "kiro": [result.text for result in read["kiro"].messages[4].results],
         "grok": [],
+        "entire": [f"1 {LONG}"],
     }
     said_by_users = {name: [*filter(None, map(user_text, one.messages))] for name, one in read.items()}
     asked = ["Where is the oak?"]
-    assert said_by_users == {"gemini-stream": asked, "opencode-stream": [], "kiro": asked, "grok": asked}
+    assert said_by_users == {
+        "gemini-stream": asked,
+        "opencode-stream": [],
+        "kiro": asked,
+        "grok": asked,
+        "entire": asked,
+    }
     assert [read[name].model for name in ("gemini-stream", "grok")] == ["gemini-3", "grok-4.5"]
     assert any("two" in result.text for message in read["kiro"].messages for result in message.results)
     assert len(open_bytes(of_lines(gemini_stream()) * 2)) == 2
