@@ -235,6 +235,7 @@ class _EventReader:
     found: list[Event] = field(default_factory=list)
     # Positions in ``found`` of the calls without a result, oldest first, by their id.
     waiting: defaultdict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    early: dict[str, int] = field(default_factory=dict)  # positions of results that a client wrote before their calls
     # The questions of each call that speaks to the user, none if it only reports, by the position of its first event.
     asked: dict[int, tuple[str, ...]] = field(default_factory=dict)
     # The positions of the calls that began work in the background, by the id of that work.
@@ -373,7 +374,10 @@ class _EventReader:
             # Without the working directory's prefix, a path in the command would read as one in that other folder.
             is_whole = self.directory != "" and f"{self.directory}/" in command_of(whole)
             arguments = _from_directory(whole if is_whole else arguments, kind, folder)
-        self.waiting[call.id].append(len(self.found))
+        if (result := self.early.pop(call.id, -1)) >= 0:
+            self.found[result] = replace(self.found[result], call=len(self.found), tool=kind, name=call.name)
+        else:
+            self.waiting[call.id].append(len(self.found))
         self.found.append(
             Event(
                 kind=EventKind.CALL,
@@ -390,6 +394,8 @@ class _EventReader:
         # Paired by id, then order: ids repeat in real files, and the oldest open call of an id is answered first.
         waiting = self.waiting.get(result.id)
         call = waiting.popleft() if waiting else -1
+        if result.id and waiting is None:
+            self.early[result.id] = len(self.found)
         if not waiting:
             self.waiting.pop(result.id, None)
         if call in self.asked:

@@ -15,6 +15,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 
 from compactor_cli.formats.contents import listed, string
 from compactor_cli.formats.located import ParentTree, Value, at, content_parts
@@ -49,9 +50,17 @@ class Tree(ParentTree):
 
     @cached_property
     def newest(self) -> int | None:
-        """The newest record of the conversation, or None. A new version of an earlier record is not newer than it."""
+        """The newest record of the conversation, or None. A new version of an earlier record is not newer than it.
+
+        Clients may write a result just before its call: a record that links to the last one is newer than it.
+        """
         found = next((i for i in reversed(self.main) if i not in self.again), None)
-        return None if found is None else self.index.get(self.id(found), found)
+        if found is None:
+            return None
+        newest = self.index.get(self.id(found), found)
+        above = {*islice(self.ancestors(newest), _NEAR)}
+        early = (i for i in self.main[-_NEAR:] if i not in above and i not in self.again)
+        return next((i for i in early if newest in islice(self.ancestors(i), _NEAR)), newest)
 
     @cached_property
     def chain(self) -> tuple[int, ...]:
@@ -85,6 +94,10 @@ class Tree(ParentTree):
     def is_of_subagent(self, i: int) -> bool:
         """Whether a record belongs to a subagent, in a file that is not the subagent's own."""
         return self.has_own and self.values[i].get("isSidechain") is True
+
+
+# How many records before the last one may have been written too early.
+_NEAR = 8
 
 
 def main_of(values: Sequence[Value]) -> tuple[int, ...]:

@@ -450,12 +450,14 @@ def is_unmarked_refusal(value: Any, text: str) -> bool:
     """Whether the result of a call is what the user wrote when refusing it, without any sign of the refusal.
 
     Claude Code 2 writes such results. Errors of the call itself begin with the exit code there, or are in an element.
+    Where a program runs it (``entrypoint`` sdk-…), a program's words on why a call is refused stand there as well.
     """
     if not isinstance(value, Mapping) or "parentUuid" not in value:
         return False
     version = string(value.get("version")).partition(".")[0]
     is_newer = version.isdigit() and int(version) >= _MARKS_ERRORS_SINCE
-    return is_newer and len(text) <= _MAX_REFUSAL_CHARS and _SPOKEN.match(text) is not None
+    may_be = is_newer and len(text) <= _MAX_REFUSAL_CHARS and _SPOKEN.match(text) is not None
+    return may_be and not (string(value.get("entrypoint")).startswith("sdk") and not _IN_PERSON.search(text))
 
 
 _MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
@@ -463,6 +465,10 @@ _MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
 _SPOKEN = pattern(
     r"(?!Exit code|Error|Command |Permission |Request |File |String |Found \d|No (?:such|match|file)|Tool )"
     r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
+)
+# A person's words to another: `please ask me`, `why all of them?`
+_IN_PERSON = pattern(
+    r"\b(?:I|me|my|we|you|your|let['’]?s|please|don['’]t|stop|wait|instead|why|no)\b|[^\x00-\x7f]{4}", re.IGNORECASE
 )
 _REPLY = pattern(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
 _PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided|responded|selected)\b[^:\n]*:\s*")

@@ -294,7 +294,11 @@ _DIALECTS = {
         ("cursor", _SPEC, "message"),
         ("copilot", _SPEC, "data"),
         ("atif", "trajectories:ATIF", "step_id steps trajectory []"),
-        ("gemini-contents", "gemini:CONTENTS", "parts contents request body history messages conversation context []"),
+        (
+            "gemini-contents",
+            "gemini:CONTENTS",
+            "parts text contents request body history messages conversation context []",
+        ),
         ("langchain", "frameworks:LANGCHAIN", "lc type messages values channel_values state input inputs outputs []"),
         ("opencode", "summary_first:OPENCODE", "info messages []"),
         ("openhands", "openhands_events:OPENHANDS", "action observation history trajectory events []"),

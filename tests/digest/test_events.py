@@ -455,6 +455,22 @@ def test_a_call_that_a_rule_denied_was_not_made_and_not_stopped_by_the_user(
     assert [one.refusal for one in found[1:]] == refusals
 
 
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [("find holds glob characters that could expand", None), ("please ask me before", "please ask me before")],
+)
+def test_what_a_program_says_of_a_call_that_it_refused_is_not_the_users(words: str, refusal: str | None) -> None:
+    transcript = conversation(*ran("make", words, is_error=True))
+    written = {"parentUuid": "u1", "version": "2.1.9", "entrypoint": "sdk-py"}
+    records = tuple(replace(record, value=written) for record in transcript.records)
+    assert events(replace(transcript, records=records), range(2))[1].refusal == refusal
+
+
+def test_a_result_that_is_written_before_its_call_answers_it() -> None:
+    found = events_of(user("go"), answer("done", "c"), call("Bash", "c", command="make"))
+    assert [(one.kind, one.call) for one in found[1:]] == [(EventKind.RESULT, 2), (EventKind.CALL, -1)]
+
+
 def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> None:
     told = "Command: make\nDirectory: (root)\nOutput: 3 gauges\nread\nError: (none)\nExit Code: 2\nSignal: 0\n"
     found = events_of(*ran("make", f"{told}Background PIDs: (none)\nProcess Group PGID: 88"))

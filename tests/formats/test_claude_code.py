@@ -397,6 +397,14 @@ def test_a_copied_record_counts_once_and_of_two_versions_the_last() -> None:
     assert [message.superseded for message in made(DIALECT, changed).messages] == [True, True, False]
 
 
+def test_a_result_that_stands_before_its_call_is_sent_with_it() -> None:
+    asked = answer("a1", "u1", use("c1"), "m1")
+    early = user("r1", "h1", result("c1", "done"))
+    hook = {"type": "attachment", "uuid": "h1", "parentUuid": "a1"}
+    transcript = made(DIALECT, [user("u1", None, "ask"), early, asked, hook])
+    assert [message.superseded for message in transcript.messages] == [False] * 4
+
+
 def test_a_missing_parent_and_a_circle_do_no_harm() -> None:
     values = [user("u1", "gone", "a"), user("u2", "u3", "b"), user("u3", "u2", "c")]
     assert shown(made(DIALECT, values)) == ["a", "b", "c"]

@@ -109,3 +109,7 @@ def test_no_record_of_a_real_file_is_kept_from_its_dialect(corpus: Path) -> None
         if path.is_file():
             records = read_records(path.read_bytes().splitlines(keepends=True), str(path), OnInvalid.KEEP)
             assert not {name for record in records for name in unasked(record.value)}
+
+
+def test_an_entry_of_an_early_log_of_gemini_is_known_by_its_text() -> None:
+    assert unasked({"type": "user", "text": "Where is the oak?"}) == []
