@@ -315,7 +315,7 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     if plan:
         yield Decision(text=f'{plan}{ANSWERED}{answer}"', records=records, weight=TAKEN, turn=event.turn)
         return
-    is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS
+    is_short = _is_of_few_words(answer)
     is_go_ahead = names_little or (is_short and _OFFERS_WORK.match(question))
     if not (chosen or event.is_answer) and is_go_ahead and begins_with_assent(answer):
         return  # it agrees to what was shown, or to a step of the work: the history quotes that
@@ -455,7 +455,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     """
     if _OBJECTS.match(answer) or (is_assent(answer) and _ONE_OF_TWO.search(question)):
         return True
-    is_short = len(answer.split()) <= _MAX_SHORT_ANSWER_WORDS and not _OFFERS.match(question)
+    is_short = _is_of_few_words(answer) and not _OFFERS.match(question)
     # A yes to a choice of two takes neither.
     agrees = begins_with_assent(answer) and not _EITHER.search(question)
     offered = " ".join((question, *options))
@@ -469,7 +469,15 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     if is_brief and _IS_OPEN.search(question):
         asks_which = offered != question and _ASKS_WHICH.search(question) is not None
         return asks_which and not shares_term(offered, answer)
-    return len(set(terms(question)).intersection(terms(answer))) < (1 if is_brief else 2)
+    # In Chinese or Japanese, one term may be a part of another word.
+    least = 1 if is_brief and not dense_share(answer) else 2
+    return len(set(terms(question)).intersection(terms(answer))) < least
+
+
+def _is_of_few_words(answer: str) -> bool:
+    """Whether an answer has at most `_MAX_SHORT_ANSWER_WORDS` words; in Chinese or Japanese, two characters are one."""
+    dense = int(dense_share(answer) * len(answer))
+    return len(answer.split()) + dense // 2 <= _MAX_SHORT_ANSWER_WORDS
 
 
 # An offer to go on with the next thing: a reply that is neither yes nor no is another request.

@@ -79,6 +79,8 @@ _TO_EXPLAIN = pattern(rf"{LEADS}(?:explain|describe|clarify|tell me|walk me thro
 _RULE_CHARS = range(12, 240)
 # A rule about what the sentence before it names: `Never edit them by hand`.
 _OF_BEFORE = pattern(r"(?:\S+ ){0,4}(?:them|it|they|these|those|this)\b(?! (?:is|file|repo|project)\b)", re.IGNORECASE)
+# A comment in code, or in a diff, that the user pasted: `+   // The gauge must not stop`.
+_COMMENT = pattern(r"[+-]?\s*(?:/[/*]|\*/?\s)")
 _LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
 # The beginning of a long message says what it is about; messages of one kind may all end with the same rules.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
@@ -106,7 +108,7 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
     for label, text, record in sources:
         pieces, plain = ["", "", *sentences(text)], text.replace("**", "")
         for earlier, before, sentence in zip(pieces, pieces[1:], pieces[2:], strict=False):
-            is_whole = len(sentence) in _RULE_CHARS and not sentence.endswith(COLONS)
+            is_whole = len(sentence) in _RULE_CHARS and not (sentence.endswith(COLONS) or _COMMENT.match(sentence))
             if not (is_whole and is_rule(sentence)) or sentence in kept:
                 continue
             rule = sentence

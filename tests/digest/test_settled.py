@@ -770,3 +770,9 @@ def test_who_likes_a_thing_and_then_objects_agrees_to_nothing() -> None:
         decided(user("plan it"), asked, user("i like this but some of the store sounds complicated"), says("I see."))
         == []
     )
+
+
+def test_a_new_request_in_chinese_does_not_answer_the_question_before_it() -> None:
+    asked = says("潮汐表写好了。要不要我同步更新完整版？")
+    assert decided(asked, user("现在我需要你帮我建立一下第一阶段的文件结构")) == []
+    assert decided(asked, user("要，更新完整版")) != []

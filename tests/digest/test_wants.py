@@ -903,6 +903,12 @@ def test_what_a_pasted_log_forbids_is_no_rule_and_its_error_stands_with_the_turn
     assert any(text.startswith(shown) for text in texts(one, Section.HISTORY))
 
 
+def test_what_a_comment_of_pasted_code_forbids_is_no_rule() -> None:
+    code = "Review this change for gaps:\n\n// The button must not stay disabled after a rejection.\nsetOpen(true);"
+    found = analyse(request(conversation(user(code), *ran("make", "ok"), says("No gap."), user("go on"))))
+    assert not any("must not stay" in item.text for item in rules_of(found))
+
+
 @pytest.mark.parametrize(
     "pasted",
     [
