@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import dropwhile, islice, pairwise
+from itertools import pairwise
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_check, is_of_another_package
 from compactor_cli.digest.commands import acting_line
@@ -16,14 +16,14 @@ from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, is_subagent
-from compactor_cli.digest.language import FixedWords, apart, shares_term, terms
+from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.messages import ASKS_FOR, is_short
-from compactor_cli.digest.noise import is_courtesy, is_narration, only_announces
-from compactor_cli.digest.replies import asks, is_assent, last_question
+from compactor_cli.digest.noise import is_courtesy, only_announces
+from compactor_cli.digest.replies import IS_NO, answer_in, answers_at_once, asks, is_assent, last_question
 from compactor_cli.digest.runs import CommandOutcome, Run, never_ran
 from compactor_cli.digest.shell import GIT, is_whole
 from compactor_cli.digest.statements import QUESTION_MARKS, records_of
-from compactor_cli.digest.texts import COLONS, ELLIPSIS, FULL_STOPS, opening, sentences
+from compactor_cli.digest.texts import COLONS, ELLIPSIS, opening, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.formats.client_signs import PLAN_FILE
 from compactor_cli.model.patterns import pattern
@@ -35,7 +35,7 @@ _MAX_MADE, _MAX_EDITED = 3, 2
 # linear in very long sessions.
 _MAX_SET_GOING = 100
 _MAX_SUBJECT_CHARS, _MAX_COMMAND_CHARS = 60, 60
-_MAX_ANSWER_CHARS, _MIN_ANSWER_WORDS = 120, 5
+_MAX_ANSWER_CHARS = 120
 # Where nothing was done, a message of at least this many characters counts as a reply.
 _MIN_REPLY_CHARS = 160
 # The address of something opened on a server, `https://example.org/harbour/pull/7`, alone on its line or after words:
@@ -135,7 +135,7 @@ def outcomes(
         if outcome is None and work.ends_in_words and _ends_with(events, work.closing):
             opening_words, own_closing = events[work.opening].text, _closing_words(events, own)
             reply_text, at = closing, work.closing
-            if asks(work.asked) and _answers_at_once(work.asked, opening_words, is_last=work.opening == own):
+            if asks(work.asked) and answers_at_once(work.asked, opening_words, is_last=work.opening == own):
                 # A question that was answered at once keeps that answer, whatever was done later in the turn.
                 reply_text, at = opening_words, work.opening
             elif len(own_closing) >= _MIN_REPLY_CHARS and _ends_with(events, own):
@@ -232,7 +232,7 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     asked = _QUESTION.search(work.asked) if is_in_words else None
     if closing.rstrip().endswith(QUESTION_MARKS) and len(closing) < _MIN_REPLY_CHARS:
         return False  # it asks back; more words answer, and offer something
-    return asked is not None and (bool(asked["answered"]) or _IS_NO.match(closing) is not None)
+    return asked is not None and (bool(asked["answered"]) or IS_NO.match(closing) is not None)
 
 
 # A question at the end of a message, `It doesn't write?` too. `answered` is empty where it may be a request: `Could you
@@ -258,79 +258,15 @@ _WANTS_TO_KNOW = pattern(
     r"[^.!?\n]*[.!?]?\s*\Z",
     re.IGNORECASE,
 )
-_IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
 
 
 def _replied(asked: str, closing: str, record: int, words: FixedWords) -> RequestOutcome | None:
-    """That a request was replied to, with the sentence that answers it; None for a short reply without such a sentence.
-
-    A no counts as the answer to anything, a yes as the answer to a question. Any other question is answered by the
-    first sentence that states something, before any list or heading (a part of these would not answer it): one that
-    shares a word with the question if there is any.
-    """
-    first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(closing)), 2), "", ""]
-    is_bare = len(first[0].split()) < _MIN_ANSWER_WORDS and not first[1].endswith(COLONS)
-    answer = f"{first[0]} {first[1]}".strip() if is_bare else first[0]
-    is_yes_or_no = asked.rstrip().endswith(QUESTION_MARKS) and _IS_YES.match(answer)
-    if not (is_yes_or_no or _IS_NO.match(answer)):
-        prose = _LISTS.split(closing, maxsplit=1)[0]
-        stated = [*filter(_states, sentences(prose)[:_MAX_LEADING])] if asks(asked) else []
-        on_it = (one for one in stated if shares_term(asked, one))
-        answer = next(on_it, next(iter(stated), ""))
+    """That a request was replied to, with the sentence that answers it; None for a short reply without one."""
+    answer = answer_in(closing, asked)
     if not answer and len(closing) < _MIN_REPLY_CHARS:
         return None
     shown = f"{words.colon}{opening(answer, _MAX_ANSWER_CHARS)}" if answer else ""
     return RequestOutcome(text=f"{words.replied}{shown}", records=records_of([record]), is_made=False)
-
-
-def _answers_at_once(asked: str, text: str, *, is_last: bool) -> bool:
-    """Whether the first message of a turn begins with a sentence that states something, not only that it will look.
-
-    Unless it is the last one, a brief sentence only speaks of the work (`Down to ten gauges.`), and so does one that
-    shares no word with the question and is no yes or no.
-    """
-    first = next(iter(sentences(text)), "")
-    if (not is_last and len(first) < _MIN_AT_ONCE_CHARS) or _LET_ME.search(first):
-        return False
-    is_on_it = is_last or _IS_NO.match(first) or _IS_YES.match(first) or shares_term(asked, first)
-    return _states(first) and is_on_it and not (is_narration(first) or only_announces(first))
-
-
-def _states(sentence: str) -> bool:
-    """Whether a sentence at the start of a reply is whole and more than an acknowledgement."""
-    is_whole = len(sentence.split()) >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
-    return is_whole and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
-
-
-_MIN_AT_ONCE_CHARS = 40
-# `Let me read the gauge.`, `I'm comparing the tides now, so that …`
-_LET_ME = pattern(
-    r"\blet me (?!know\b)"
-    r"|^I['’]?(?:ll|m| am| will) (?:now |first )?(?:check|compar|inspect|look|pull|read|review|trac|verify)",
-    re.IGNORECASE,
-)
-# The first line of a list, heading, quotation, table or block of code.
-_LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
-_STOPS = (*FULL_STOPS, ".", "!", ".)", '."', ".”")
-_MAX_LEADING = 4
-# How a sentence begins that only leads up to the answer: `Looking at the gauges, …`, `Here are the tides.`
-_BEGINS = pattern(
-    r"\W*(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)|I've"
-    r"|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
-    r"|look(?:ing|ed) (?:at|into|through)|took a look|I (?:looked|read|checked|reviewed|went)|done|summary)\b",
-    re.IGNORECASE,
-)
-_IS_YES = pattern(
-    r"\W*(?:yes\b|yep\b|yeah\b|correct\b|exactly\b|right[.,!]|(?:that(?:'s| is)|you(?:'re| are)) "
-    r"(?:\w+ )?(?:right|correct|true)\b|是的|对[，。]|はい)",
-    re.IGNORECASE,
-)
-# A sentence that praises a question or promises an answer, and so does not answer: `Good question!`, `Let me check.`
-_ACKNOWLEDGES = pattern(
-    r"\W*(?:(?:good|great|excellent|fair) (?:question|point|catch|idea)\b|you(?:'re| are) right to\b|let me\b"
-    r"|I(?:'ll| will)\b|this is an? (?:\w+ )?question\b)",
-    re.IGNORECASE,
-)
 
 
 def _ends_with(events: Sequence[Event], position: int) -> bool:
@@ -372,6 +308,13 @@ def _is_at_work(events: Sequence[Event], number: int) -> bool:
     return says_what_is_next and bool(after) and after[0].kind is not EventKind.ASSISTANT
 
 
+def _only_asks(text: str) -> bool:
+    """Whether a message is a question and nothing else, with or without a question mark, that is no request."""
+    asked = _QUESTION.fullmatch(text.strip())
+    is_unmarked = text[-1:].isalnum() and asks(text) and len(sentences(text)) == 1
+    return bool(asked["answered"]) if asked else is_unmarked
+
+
 _MAX_STEP_CHARS = 800
 _ON_CONDITION = pattern(
     r"\b(?:if|once|when(?:ever)?|unless|your?)\b|\A\W*(?:give|paste|send|share|tell)\b", re.IGNORECASE
@@ -388,9 +331,8 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             near = events[max(0, number - 2) : number + 3] if event.is_answer else ()
             is_one_of_several = sum(one.is_answer and one.record == event.record for one in near) > 1
             work.is_limit = is_at_work and _FORBIDS.match(event.text) is not None
-            asked = _QUESTION.fullmatch(event.text.strip()) if is_at_work else None
             work.is_answer = event.is_answer
-            work.is_aside = is_one_of_several or (asked is not None and bool(asked["answered"]))
+            work.is_aside = is_one_of_several or (is_at_work and _only_asks(event.text))
             work.is_next = is_at_work and _NEXT.search(event.text) is not None
             is_between = number > 0 and events[number - 1].kind is EventKind.ASSISTANT
             is_added = event.interjects or (is_at_work and (is_between or _ADDS.match(event.text) is not None))

@@ -1,14 +1,16 @@
-"""Replies: what a message asks, the options it lists by letter or number, and which of them a reply chooses."""
+"""Replies: what a message asks, the options it lists, which of them a reply chooses, and which sentence answers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, zip_longest
+from itertools import chain, dropwhile, islice, zip_longest
 
+from compactor_cli.digest.language import shares_term
+from compactor_cli.digest.noise import is_narration, only_announces
 from compactor_cli.digest.statements import QUESTION_MARKS
-from compactor_cli.digest.texts import COLONS, one_line, opening, plain_line, sentences, tail
+from compactor_cli.digest.texts import COLONS, FULL_STOPS, one_line, opening, plain_line, sentences, tail
 from compactor_cli.model.patterns import pattern
 
 _ENDING_CHARS = 1_500
@@ -396,8 +398,10 @@ def asks(words: str) -> bool:
 
 QUESTION_WORDS = "what|which|where|when|who|how|why"
 _BEGINS_TO_ASK = pattern(
-    rf"\W*(?:(?:and|but|so|also|ok(?:ay)?|well|hm+)\b\W*)*(?:{QUESTION_WORDS})"
-    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)(?:n['’]t)?\b)",
+    rf"\W*(?:(?:and|but|so|also|ok(?:ay)?|well|hm+)\b\W*)*(?:(?:{QUESTION_WORDS})"
+    r"(?:'s\b| (?:\w+ )?(?:is|are|do|does|did|was|were|can|could|should|would|about|if)(?:n['’]t)?\b)"
+    r"|(?:do|have) (?:you|we|they|these|those|I)\b"
+    r"|(?:is|are|was|were|does|did|has) (?:it|this|that|there|the|you|we|they)\b)",
     re.IGNORECASE,
 )
 
@@ -444,3 +448,77 @@ _ASSENT = pattern(
     r"[\s,.!\u3002\uff01\uff0c\u3001-]*)+",
     re.IGNORECASE,
 )
+
+
+def answer_in(reply: str, asked: str) -> str:
+    """The sentence of a reply that answers what was asked; empty if none is known to.
+
+    A no counts as the answer to anything, a yes as the answer to a question. Any other question is answered by the
+    first sentence that states something, before any list or heading (a part of these would not answer it): one that
+    shares a word with the question if there is any.
+    """
+    first = [*islice(dropwhile(_ACKNOWLEDGES.match, sentences(reply)), 2), "", ""]
+    is_bare = len(first[0].split()) < _MIN_ANSWER_WORDS and not first[1].endswith(COLONS)
+    answer = f"{first[0]} {first[1]}".strip() if is_bare else first[0]
+    is_yes = asks(asked) and _IS_YES.match(answer)
+    if is_yes or IS_NO.match(answer):
+        return answer
+    prose = _LISTS.split(reply, maxsplit=1)[0]
+    stated = [*filter(_states, sentences(prose)[:_MAX_LEADING])] if asks(asked) else []
+    on_it = (one for one in stated if shares_term(asked, one))
+    return next(on_it, next(iter(stated), ""))
+
+
+def answers_at_once(asked: str, text: str, *, is_last: bool) -> bool:
+    """Whether the first message of a turn begins with a sentence that states something, not only that it will look.
+
+    Unless it is the last one, a brief sentence only speaks of the work (`Down to ten gauges.`), and so does one that
+    shares no word with the question and is no yes or no. A yes or no alone is an answer.
+    """
+    first = next(iter(sentences(text)), "")
+    is_yes_or_no = (IS_NO.match(first) or _IS_YES.match(first)) is not None
+    if _IS_WORD.fullmatch(first) and is_yes_or_no:
+        return True
+    if (not is_last and len(first) < _MIN_AT_ONCE_CHARS) or _LET_ME.search(first):
+        return False
+    is_on_it = is_last or is_yes_or_no or shares_term(asked, first)
+    return _states(first) and is_on_it and not (is_narration(first) or only_announces(first))
+
+
+def _states(sentence: str) -> bool:
+    """Whether a sentence at the start of a reply is whole and more than an acknowledgement."""
+    is_whole = len(sentence.split()) >= _MIN_ANSWER_WORDS and sentence.endswith(_STOPS)
+    return is_whole and not (_ACKNOWLEDGES.match(sentence) or _BEGINS.match(sentence))
+
+
+_MIN_AT_ONCE_CHARS, _MIN_ANSWER_WORDS = 40, 5
+_IS_WORD = pattern(r"\W*\w+\W*")
+# `Let me read the gauge.`, `I'm comparing the tides now, so that …`
+_LET_ME = pattern(
+    r"\blet me (?!know\b)"
+    r"|^I['’]?(?:ll|m| am| will) (?:now |first )?(?:check|compar|inspect|look|pull|read|review|trac|verify)",
+    re.IGNORECASE,
+)
+# The first line of a list, heading, quotation, table or block of code.
+_LISTS = pattern(r"^\s*(?:[#|>*•+-]|\d{1,2}[.)]\s|```)", re.MULTILINE)
+_STOPS = (*FULL_STOPS, ".", "!", ".)", '."', ".”")
+_MAX_LEADING = 4
+# How a sentence begins that only leads up to the answer: `Looking at the gauges, …`, `Here are the tides.`
+_BEGINS = pattern(
+    r"\W*(?:ah|oh|ok(?:ay)?|perfect|great|good|excellent|now|sorry|I (?:now )?(?:have|see|understand|found)|I've"
+    r"|you(?:'re| are)|that(?:'s| is) (?:a )?(?:right|good|great|fair|correct)|here(?:'s| is| are)|based on"
+    r"|look(?:ing|ed) (?:at|into|through)|took a look|I (?:looked|read|checked|reviewed|went)|done|summary)\b",
+    re.IGNORECASE,
+)
+_IS_YES = pattern(
+    r"\W*(?:yes\b|yep\b|yeah\b|correct\b|exactly\b|right[.,!]|(?:that(?:'s| is)|you(?:'re| are)) "
+    r"(?:\w+ )?(?:right|correct|true)\b|是的|对[，。]|はい)",
+    re.IGNORECASE,
+)
+# A sentence that praises a question or promises an answer, and so does not answer: `Good question!`, `Let me check.`
+_ACKNOWLEDGES = pattern(
+    r"\W*(?:(?:good|great|excellent|fair) (?:question|point|catch|idea)\b|you(?:'re| are) right to\b|let me\b"
+    r"|I(?:'ll| will)\b|this is an? (?:\w+ )?question\b)",
+    re.IGNORECASE,
+)
+IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)

@@ -440,5 +440,5 @@ _TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
 _SETS_UP = pattern(
     r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
     r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
-    r"|\bmake\b|\btsc\b"
+    r"|\bmake\b|\btsc\b(?![^|;&\n]*--noEmit)"
 )

@@ -1159,7 +1159,8 @@ def test_what_was_installed_between_a_failure_and_the_run_that_passed_stands_wit
     assert shown(failed, ran("npm install vite@5", "added 3 packages"), passed)[1][0].endswith(
         "→ passed after `npm install vite@5`"
     )
-    assert shown(failed, ran("git fetch", "ok"), passed)[1][0].endswith("→ passed later")
+    for other in ("git fetch", "bunx tsc --noEmit gauge.ts"):
+        assert shown(failed, ran(other, "ok"), passed)[1][0].endswith("→ passed later")
 
 
 def test_a_chain_whose_commit_failed_stands_by_its_commit() -> None:

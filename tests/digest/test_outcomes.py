@@ -597,3 +597,13 @@ def test_a_file_is_named_with_its_folder_where_one_that_was_read_has_the_same_na
     assert outcome() == "edited hooks.py"
     read = call("Read", "r", file_path="tides/hooks.py"), answer("low = 1", "r")
     assert outcome(*read) == "edited gauges/hooks.py"
+
+
+def test_a_question_without_a_mark_that_comes_in_at_work_keeps_its_answer_and_the_work_its_request() -> None:
+    first = call("Edit", "1", file_path="store.py", old_string="a", new_string="b"), answer("ok", "1")
+    more = call("Edit", "2", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "2")
+    asked = user("do you believe this keeps the hours apart"), says("Yes. The key of each hour holds its clock, too.")
+    session = user("store the times in UTC"), first, *asked, more, says("Both are stored in UTC now."), NEXT
+    found = analyse(request(conversation(*session))).outcomes
+    assert found[1].text == "edited clock.py, store.py"
+    assert found[2].text == "replied: Yes. The key of each hour holds its clock, too."
