@@ -120,8 +120,15 @@ def _ends(
     first = next((one for one in islice(stated, 1) if analysis.is_dialogue or _DENIES.search(one.text)), None)
     left = budget_tokens - token_cache.text(f"{first.text} {ELLIPSIS} ") if first else 0
     if first and first not in last and (later := _last_pieces(pieces[pieces.index(first) + 1 :], left, token_cache)):
-        return [first, *_without_part(later)]
+        # What the question is about matters more than the beginning.
+        loses_list = any(map(_is_entry, last)) and not any(map(_is_entry, later))
+        if analysis.is_dialogue or not loses_list:
+            return [first, *_without_part(later)]
     return _without_part(last) or last or [*pieces[-1:]]
+
+
+def _is_entry(piece: Statement) -> bool:
+    return piece.form is StatementForm.ITEM
 
 
 _DENIES = pattern(r"n['’]t\b|\b(?:no|not|never|nothing|none|cannot|without)\b|没有?|不|ない|ません", re.IGNORECASE)
@@ -145,7 +152,10 @@ def _last_pieces(pieces: Sequence[Statement], budget_tokens: int, token_cache: T
     taken: list[Statement] = []
     for (is_prose, _), group in reversed([(key, [*own]) for key, own in groupby(pieces, key=_block)]):
         shorter = [one._replace(text=opening(one.text, _MAX_ENTRY_CHARS)) for one in group]
-        for tried in (group, *((group[at:] for at in range(1, len(group))) if is_prose else (shorter,))):
+        # If several lists stand under a heading, the last one goes with what follows.
+        last = shorter[[one.lead for one in shorter].index(shorter[-1].lead) :]
+        own = [one._replace(text=opening(one.text, _MAX_ENTRY_CHARS // 2)) for one in last if one.lead == last[-1].lead]
+        for tried in (group, *((group[at:] for at in range(1, len(group))) if is_prose else (shorter, last, own))):
             if token_cache.text(_shown([*tried, *taken])) <= budget_tokens:
                 taken = [*tried, *taken]
                 break

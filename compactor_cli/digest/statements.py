@@ -476,7 +476,10 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
             # Text that ends with a word is no full sentence, so the next one must not run on from it.
             is_apart = is_listed or (before.form is statement.form and lines[-1][-1:].isalnum())
             last_number = _number(piece) or last_number
-            lines[-1] += f" {ELLIPSIS} {piece}" if gap else f" · {piece}" if is_apart else f" {piece}"
+            between = (
+                f" {ELLIPSIS} " if gap and not lines[-1].endswith(ELLIPSIS) else " · " if is_apart and not gap else " "
+            )
+            lines[-1] += f"{between}{piece}"
         above, before = leads, statement
         shown.update(leads, (lead_of(statement.text),))
     return doubted + "\n".join(lines)

@@ -847,3 +847,21 @@ def test_the_command_that_the_user_is_asked_to_run_is_quoted_as_one() -> None:
     command = "Now retry the export:\n\n```sh\n# slow\nmake export \\\n  --gauges 400 \\\n  --days 7\n```"
     one = digest(conversation(user(ASKED), *BUILD, says(f"{report}\n\n{command}")), 900)
     assert "Now retry the export: … `make export --gauges 400 --days 7`" in texts(one, Section.TASK)[1]
+
+
+def test_the_options_of_a_question_stand_with_it_and_not_what_is_above_another_list() -> None:
+    above = "".join(f"I did not commit the page of gauge {n}, as you asked.\n\n" for n in range(20))
+    done = "So far:\n\n- moved the store of the gauges\n- left the plan as it is\n\n"
+    ways = "".join(
+        f"{n}. {way} of the gauges, {'by the hour, ' * 30}and so on.\n" for n, way in ((1, "Keep"), (2, "Sum"))
+    )
+    question = "Which of the two do you prefer for the plan?"
+    session = (
+        user(ASKED),
+        *BUILD,
+        says(f"{above}## Ways\n\n{done}There are two ways:\n\n{ways}\n{question}"),
+        user("explain them"),
+    )
+    shown = "\n".join(texts(digest(conversation(*session, says("I look.")), 500), Section.TASK))
+    assert "1. Keep of the gauges" in shown
+    assert "2. Sum of the gauges" in shown
