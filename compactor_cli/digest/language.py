@@ -74,11 +74,11 @@ class FixedWords:
     failing = _Word("failing when last run", "上次运行时失败", "最後の実行で失敗")
     changed = _Word("not run again since changes to", "以下改动后未再运行", "次の変更後は未実行")
     uncommitted = _Word("Not committed", "未提交", "未コミット")
-    found_changed = _Word("Found changed, not committed", "此前已有改动,未提交", "以前からの変更、未コミット")
-    unrun = _Word("Asked for as a check and not run", "要求的检查未运行", "求められた確認で未実行")
-    unedited = _Word(
-        "Changed by no edit here, not committed", "此处未编辑的改动,未提交", "ここで編集していない変更、未コミット"
+    found_changed = _Word(
+        "Changed before this session, not committed", "此前已有改动,未提交", "以前からの変更、未コミット"
     )
+    unrun = _Word("Asked for as a check and not run", "要求的检查未运行", "求められた確認で未実行")
+    unedited = _Word("Also listed by git, not committed", "git 还列出,未提交", "git がほかに示す未コミット")
     new_to_git = _Word("new to git", "git 未跟踪", "git に未登録")
     new_hash = _Word("new hash", "新哈希", "新しいハッシュ")
     committed = _Word("in commit", "已提交", "コミット済み")

@@ -117,7 +117,7 @@ def test_what_the_user_refused_took_no_changes() -> None:
     refused = ran("git stash", "The user doesn't want to proceed with this tool use.", is_error=True)
     assert is_open(STORE, status, refused) == [
         "Not committed: store.py",
-        "Changed by no edit here, not committed: gauges/export.py",
+        "Also listed by git, not committed: gauges/export.py",
     ]
 
 
@@ -212,7 +212,7 @@ def test_what_git_lists_from_a_folder_below_is_named_from_the_root_and_all_of_it
     status = ran("cd apps/web && git status --short", "\n".join(f" D ../../{name}" for name in names))
     (line,) = is_open(COMMIT, status)
     named = ", ".join(f"part{number}.py" for number in range(4))
-    assert line == f"Changed by no edit here, not committed: src/{{{named} …}} +8: src 8"
+    assert line == f"Also listed by git, not committed: src/{{{named} …}} +8: src 8"
 
 
 def test_a_commit_that_tells_nothing_of_itself_is_the_one_that_a_log_shows() -> None:
@@ -289,7 +289,7 @@ def test_what_a_command_wrote_is_not_committed_where_git_names_it() -> None:
     generated = ran("make api", "12 files"), ran("git diff --name-only", "api/a.ts\napi/b.ts\nstore.py")
     assert is_open(STORE, *generated) == [
         "Not committed: store.py",
-        "Changed by no edit here, not committed: api/{a.ts, b.ts}",
+        "Also listed by git, not committed: api/{a.ts, b.ts}",
     ]
 
 
@@ -310,10 +310,10 @@ def test_the_part_of_a_list_of_names_that_a_filter_shows_leaves_an_earlier_statu
     part = ran("git diff --name-only | head -1", "api/a.ts")
     assert is_open(STORE, status, part) == [
         "Not committed: store.py",
-        "Changed by no edit here, not committed: api/{a.ts, b.ts}",
+        "Also listed by git, not committed: api/{a.ts, b.ts}",
     ]
     staged = ran("git diff --name-only --cached", "api/a.ts")
-    assert is_open(STORE, staged) == ["Not committed: store.py", "Changed by no edit here, not committed: api/a.ts"]
+    assert is_open(STORE, staged) == ["Not committed: store.py", "Also listed by git, not committed: api/a.ts"]
 
 
 def test_a_file_whose_edits_went_into_several_commits_names_them_all() -> None:

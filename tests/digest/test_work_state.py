@@ -400,7 +400,7 @@ def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() 
     status = ran("git status", "On branch main\n\tmodified:   gauges/export.py\n\tmodified:   clock.py")
     assert is_open(STORE, COMMIT, CLOCK, status) == [
         "Not committed: clock.py",
-        "Changed by no edit here, not committed: gauges/export.py",
+        "Also listed by git, not committed: gauges/export.py",
     ]
     formatted = ran("gofmt -w store.py && git diff --stat", " store.py | 1 -\n 1 file changed, 1 deletion(-)")
     assert is_open(STORE, COMMIT, formatted) == ["Not committed: store.py"]
@@ -409,7 +409,7 @@ def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() 
 def test_what_git_listed_as_changed_stays_so_past_a_commit_of_other_files_that_were_named() -> None:
     status = ran("git status", "On branch main\n\tmodified:   gauges/export.py\n\tmodified:   store.py")
     named = ran("git add store.py && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
-    assert is_open(STORE, status, named) == ["Changed by no edit here, not committed: gauges/export.py"]
+    assert is_open(STORE, status, named) == ["Also listed by git, not committed: gauges/export.py"]
     for taking in (
         ran("git add gauges && git commit -m y", "[main 5b1c2aa] y\n 1 file changed"),
         ran("git pull", "ok"),
@@ -610,7 +610,7 @@ def test_what_was_changed_before_the_session_did_anything_is_told_from_its_own_c
     later = ran("git status --short", " M tide.py\n M clock.py\n M store.py")
     assert is_open(status, STORE, CLOCK, later) == [
         "Not committed: clock.py, store.py",
-        "Found changed, not committed: tide.py",
+        "Changed before this session, not committed: tide.py",
     ]
 
 
@@ -679,7 +679,9 @@ def test_what_git_lists_in_a_review_is_stated_with_its_new_files_whatever_was_lo
     status = ran("git status --short", " M src/clock.py\n?? src/tide.py\n?? notes/")
     look = ran("git diff -- src/clock.py", "diff --git a/src/clock.py b/src/clock.py\n@@ -1 +1 @@\n-a = 1\n+a = 2")
     one = digest(conversation(user("review the change of the clock"), *status, *look, says("It drifts.")))
-    assert texts(one, Section.PLAN) == ["Found changed, not committed: src/{tide.py (new to git), clock.py}"]
+    assert texts(one, Section.PLAN) == [
+        "Changed before this session, not committed: src/{tide.py (new to git), clock.py}"
+    ]
 
 
 def test_the_checks_that_a_request_names_are_open_until_they_are_run() -> None:
@@ -744,7 +746,7 @@ def test_where_a_subagent_may_have_edited_it_nothing_is_called_changed_by_no_edi
     task = (call("Agent", "a", description="Fix it", prompt="Fix it."), answer("Both are fixed.", "a"))
     status = ran("git status --short", " M page.py\n M store.py")
     assert is_open(STORE, task, status) == ["Not committed: store.py, page.py"]
-    assert is_open(STORE, status)[-1] == "Changed by no edit here, not committed: page.py"
+    assert is_open(STORE, status)[-1] == "Also listed by git, not committed: page.py"
 
 
 def test_an_option_that_follows_a_placeholder_is_no_file() -> None:
