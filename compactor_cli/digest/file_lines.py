@@ -113,7 +113,8 @@ def _by_fate(
         commit = f"{words.comma}{words.committed} {state.commit}" if state.commit else ""
         done = [words.created] if state.is_created else []
         done += [words.edited] if state.edits > state.undone else []
-        done = done or [words.moved_away if state.is_moved_here else words.edited]
+        other = words.edited if state.is_changed else words.looked_at  # of the latter, others wrote what was committed
+        done = done or [words.moved_away if state.is_moved_here else other]
         done = [words.deleted] if state.is_deleted else [words.reverted] if state.is_reverted else done
         is_moved = state.moved_to and not state.is_deleted
         fate = f"{words.moved} {state.moved_to}" if is_moved else f"{words.comma.join(done)}{commit}"

@@ -350,12 +350,17 @@ def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
 _SLASHED = re.compile(r"/[\w.:-]+")
 
 
+# Not after a letter, a bracket, a backslash or `::`, nor after the dot of a hidden file.
+_BEGINS_WHOLE = r"(?<![\w)\]}*\\])(?<!::)(?<![\s/\"'`]\.)(?<!^\.)"
+
+
 def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
     """Those of these names, by row, that every line has only as a part of something longer.
 
-    As the end of a path with parentheses, `(tide)/pier.py`, or as a part of a pattern, `*_test.go`.
+    As the end of a path with parentheses, `(tide)/pier.py`, a folder of one with backslashes, a part of a pattern,
+    `*_test.go`, or a hidden file without its dot.
     """
-    wholes = {row: re.compile(rf"(?<![\w)\]}}*])(?<!::){re.escape(name)}(?!\*)") for row, name in named.items()}
+    wholes = {row: re.compile(rf"{_BEGINS_WHOLE}{re.escape(name)}(?!\*)") for row, name in named.items()}
     cut: set[int] = set()
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if named else ():
         found = {row: wholes[row].search(text) is not None for row in wholes.keys() & rows}

@@ -213,6 +213,14 @@ def test_where_paths_share_a_line_the_deleted_of_a_commit_and_the_reverted_say_s
     assert not any("— changes thrown away" in line for line in lines)
 
 
+def test_files_that_were_only_read_are_not_called_edited_because_a_commit_holds_them() -> None:
+    found = [FileState(path=f"src/{n}.py", edits=1, changed=n, records=[n], commit="4f1c2aa") for n in range(6)]
+    found += [FileState(path=f"old/{n}.py", reads=1, records=[n], commit="4f1c2aa") for n in range(6)]
+    lines = [item.text for item in file_items(found, 70, token_cache(), EN)]
+    assert not any("edited" in line and "old/" in line for line in lines)
+    assert any(line.startswith("looked at, in commit 4f1c2aa: old/") for line in lines)
+
+
 def test_a_file_is_shown_with_the_edit_that_stands_not_with_one_that_was_taken_back() -> None:
     def edit(number: str, old: str, new: str) -> tuple[Message, ...]:
         return call("Edit", number, file_path="gauges.nix", old_string=old, new_string=new), answer("ok", number)

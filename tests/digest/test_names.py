@@ -207,8 +207,12 @@ def test_ends_of_patterns_closing_tags_and_joined_words_are_no_names() -> None:
 
 def test_words_with_a_slash_in_the_text_of_a_command_and_ends_of_longer_names_are_no_names() -> None:
     survey = call("Bash", "b", command="echo '== gate/quay =='; ls src", description="Survey tide/pier of the gauges")
-    shown = answer("app/(north)/docs/sluice.tsx\n== gate/quay ==\nsrc/harbour/lock.tsx", "b")
+    listed = (
+        "app/(north)/docs/sluice.tsx\n== gate/quay ==\nsrc/harbour/lock.tsx\n.TideStore\nC:\\\\Users\\\\adaHome\\\\x"
+    )
+    shown = answer(listed, "b")
     installed = call("Bash", "i", command="git commit -m 'Installs `uv`/locks and reads *_case.py'"), answer("ok", "i")
     index = _index((survey, shown), installed)
     assert "src/harbour/lock.tsx" in index
     assert not any(word in index for word in ("gate/quay", "tide/pier", "/docs/sluice.tsx", "/locks", "_case.py"))
+    assert not any(word in index for word in ("TideStore", "adaHome"))
