@@ -362,7 +362,7 @@ def as_run(command: str) -> tuple[str, str]:
     return preparation(command), shown(command)
 
 
-_SETS_UP = pattern(r"export |source |\. |nvm |\w+=")
+_SETS_UP = pattern(r"export |source |\. |nvm |\w+=(?!\$?['\"][^'\"]*\n|\$')")
 
 
 def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:

@@ -122,7 +122,7 @@ LEADING = pattern(
     r"\A\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?"
     r"(?:(?:(?:(?:export )?\w+=(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s&|;\"'$]*)(?=\s*&&)|export \w+=\S*"
     r"|\[ -\w [^\]&;|\n]+\]|\. \S*/nvm\.sh\S*|nvm use[^&;|\n]*|(?:mkdir -p|chmod \S+) [^&;|\n]+)\s*&&"
-    r"|set [-+]\w+;|source \S+;)\s*)*"
+    r"|set [-+]\w+;|source \S+;|\w+=\$?'(?:[^'\\]|\\.)*'[ \t]*[;\n])\s*)*"
     # The commit itself shows what is staged for it.
     r"(?:git add [^&|;\n]+&&\s*(?=git commit\b))?"
 )

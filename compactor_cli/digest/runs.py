@@ -382,7 +382,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     # The end of a `git diff --stat` is about uncommitted changes, or about another commit.
     counts_own = acts_outside and _SHOWS_SIZES.search(command) is None
     reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))
-    reports = (one for one in reported if not (one == "PASS" or _RAN_NOTHING.search(one) or one.startswith('"')))
+    reports = (one for one in reported if not (one == "PASS" or _SAYS_LITTLE.search(one) or one.startswith('"')))
     line = next(reports, "")
     if line == "0 fail":  # how many passed stands above it
         line = next((one for one in reports if one.endswith(" pass")), line)
@@ -395,6 +395,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 
 
 _MOST_LISTED_CHARS = 80
+_SAYS_LITTLE = pattern(rf"{_RAN_NOTHING.pattern}|\bpotentially fixable\b", re.IGNORECASE | re.MULTILINE)
 # An entry of a list of steps, which a page may have: `- [x] the tests: 317 passed`.
 _IS_TO_DO = pattern(r"\s*[-*] \[[ xX]\] ")
 # What an installer says of a package that no longer fits: `tides 2 requires gauge<1, but you have gauge 3`.

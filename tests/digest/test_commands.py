@@ -83,6 +83,7 @@ def test_a_command_is_shown_by_its_first_line_that_does_something() -> None:
     assert shown("tmp=$(mktemp)\nprintf '%s\\n' \"$tmp\"\nworkmux add tides") == "workmux add tides"
     assert shown("DIR='/c/Temp/x y' && make demo") == "make demo"
     assert shown("cd /srv/tides; make demo") == "make demo"
+    assert shown("cd tides && body=$'## Gauges\\n- it\\'s low'\ngh api pulls/7 -f body=x") == "gh api pulls/7 -f body=x"
     assert shown("rm -rf build/*.json 2>/dev/null || true\nmkdir -p build\nmake demo") == "make demo"
 
 
@@ -344,3 +345,8 @@ def test_what_runs_after_a_text_was_added_to_a_file_is_the_command() -> None:
 )
 def test_a_variable_that_a_command_sets_is_read_as_its_value(command: str, read: str) -> None:
     assert command_of({"command": command}) == read
+
+
+def test_of_a_linters_counts_the_one_of_all_problems_is_stated() -> None:
+    printed = "✖ 88 problems (0 errors, 88 warnings)\n  0 errors and 1 warning potentially fixable with `--fix`."
+    assert runs(events_of(*ran("yarn lint", printed)))[0].line == "✖ 88 problems (0 errors, 88 warnings)"
