@@ -10,12 +10,12 @@ from dataclasses import field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from compactor_cli.digest.commands import sent_subject
+from compactor_cli.digest.commands import PUTS_AWAY, STASHES, sent_subject
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.files import FileState
 from compactor_cli.digest.runs import COMMIT_LINE, CommandOutcome, Run
-from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS
+from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, is_whole, unquoted
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -525,3 +525,37 @@ _MERGE_COMMIT = pattern(
 )
 # A file that a pull brought, with the number of changed lines: ` tides.py | 4 ++--`.
 _CAME_FORWARD = pattern(r"^ (\S+) +\| +(?:\d|Bin)", re.MULTILINE)
+
+
+def last_stash(runs: Sequence[Run]) -> Run | None:
+    """The newest run of `git stash` that put changes away; None if that or a later one brought them back."""
+    for run in reversed(runs):
+        found = STASHES.search(run.command)
+        if found and run.outcome is CommandOutcome.OK and found[1] not in ("list", "show", "drop"):
+            return run if (found[1] or "") in PUTS_AWAY and "git stash pop" not in run.command else None
+    return None
+
+
+def named_to(stash: Run | None) -> tuple[str, ...]:
+    """The files that a stash was given, which the session need not have changed: `git stash push -- store.py`."""
+    named = _GIVEN.search(unquoted(stash.command)) if stash else None
+    return tuple(named[1].split()) if named else ()
+
+
+_GIVEN = pattern(rf"\b{GIT}stash push\b[^&|;\n]* -- ([^&|;\n]+)")
+
+
+def seen_from(folder: str, directory: str) -> str:
+    """The beginning of paths in a folder as seen from the directory, with a slash at its end."""
+    return f"{folder}/".removeprefix(f"{directory}/")
+
+
+def tree_below(
+    states: Sequence[FileState], commits: Sequence[Commit], elsewhere: Mapping[int, str], directory: str
+) -> str:
+    """The work tree below the directory in which all files were changed and the newest commit was made, or empty."""
+    folder = elsewhere[commits[-1].event] if commits else ""
+    changed = [state.path for state in states if state.is_changed and not is_whole(state.path)]
+    below = seen_from(folder, directory)
+    is_own = bool(changed) and not is_whole(below) and all(path.startswith(below) for path in changed)
+    return below.rstrip("/") if folder and is_own else ""

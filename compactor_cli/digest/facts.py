@@ -164,8 +164,8 @@ _GIT_CALL = pattern(rf"\b{GIT}(?:status|log|diff|show|branch)\b")
 def _branch_item(analysis: Analysis) -> Item:
     """The branch, with where it is, how far from the one it follows, and whether its commits were pushed."""
     words, work = analysis.words, analysis.work
-    place = f" {words.within} {analysis.place}" if analysis.place else ""
-    commits = [one for one in work.commits if one.event not in work.elsewhere]
+    place = f" {words.within} {work.tree or analysis.place}" if work.tree or analysis.place else ""
+    commits = work.commits if work.tree else [one for one in work.commits if one.event not in work.elsewhere]
     is_own = bool(commits) and commits[-1].branch in ("", work.branch)
     is_local = is_own and not (work.is_pushed or work.unpushed)
     state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)

@@ -9,8 +9,20 @@ from dataclasses import field
 from itertools import islice
 
 from compactor_cli.digest.checks import OF_TESTS, covered_since, is_check, standing_checks
-from compactor_cli.digest.commands import CONCLUDES, PUTS_AWAY, STASHES
-from compactor_cli.digest.commits import Commit, after_rebases, earlier_hashes, find_commits, held_by, pushes, unpushed
+from compactor_cli.digest.commands import CONCLUDES
+from compactor_cli.digest.commits import (
+    Commit,
+    after_rebases,
+    earlier_hashes,
+    find_commits,
+    held_by,
+    last_stash,
+    named_to,
+    pushes,
+    seen_from,
+    tree_below,
+    unpushed,
+)
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import conflicting_files
 from compactor_cli.digest.events import Event, EventKind, results_of
@@ -45,6 +57,7 @@ class WorkState:
     is_pushed: bool = False  # whether a push was seen
     # The newest commit made outside the session, which may hold what was changed before, and the record that shows it.
     by_others: tuple[str, int] | None = None
+    tree: str = ""  # the work tree below the session's directory in which all was done, where that is another one
     older: frozenset[int] = frozenset()  # positions of the runs of code that changed since
     elsewhere: Mapping[int, str] = field(default_factory=dict)  # the folders of runs in other folders, by position
 
@@ -149,31 +162,31 @@ def work_state(
     # A commit without a result may have taken any of the changes: which are left is unknown.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    branch, branch_record = _branch(here, branch_of_records) or (before.branch, -1)
+    made_away = tuple(_commits_elsewhere(away, elsewhere, states, directory))
+    tree = tree_below(states, made_away, elsewhere, directory)
+    branch, branch_record = _branch(here, branch_of_records, made_away[-1:] if tree else ()) or (before.branch, -1)
     _place(states, commits, merge, branch)
-    stash = _last_stash(here)
-    stashed_at = stash.event if stash else 0
+    stashed_at = stash.event if (stash := last_stash(here)) else 0
     not_stashed = {state.path: max(state.records, default=-1) for state in uncommitted if state.changed >= stashed_at}
-    all_commits = (*commits, *_commits_elsewhere(away, elsewhere, states))
     changes = _changes_inside(operations, states)
-    first_deed = min((*(one.event for one in changes), *(one.event for one in commits)), default=len(events))
-    at_first, found_new, _ = _listed_by_git([run for run in here if run.event < first_deed], (), with_new=not changes)
+    at_first, found_new = _listed_at_first(here, changes, commits)
     own = {end for path in not_stashed for end in ends_of(path)}
     return WorkState(
         branch=branch,
         branch_record=branch_record,
         ahead=_ahead(here, branch_record),
-        commits=all_commits,
+        commits=(*commits, *made_away),
         uncommitted=_with_listed(not_stashed, listed),
         found_changed=frozenset(listed.keys() & at_first.keys() - own),
         found_new=frozenset(found_new),
         stashed=tuple(state.path for state in uncommitted if state.changed < stashed_at)
-        or _named_to(stash)
-        or _still_stashed(before, here),
+        or named_to(stash)
+        or (() if any("git stash" in run.key for run in here) else before.stashed),
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
+        tree=tree,
         older=frozenset(_older(runs, changes)),
-        unpushed=unpushed(all_commits, runs, before.unpushed, is_pushed=before.is_pushed),
+        unpushed=unpushed((*commits, *made_away), runs, before.unpushed, is_pushed=before.is_pushed),
         is_pushed=before.is_pushed or any(pushes(runs)),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
         checks=tuple(standing_checks(runs, changes, before.checks)),
@@ -190,12 +203,12 @@ def _without_result(events: Sequence[Event]) -> tuple[int, ...]:
 
 
 def _commits_elsewhere(
-    runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState]
+    runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState], directory: str
 ) -> Iterator[Commit]:
     """The commits made in other folders; sets the ``commit`` of the files there."""
     for folder in dict.fromkeys(elsewhere[run.event] for run in runs):
         there = [run for run in runs if elsewhere[run.event] == folder]
-        files = [state for state in states if state.path.startswith(f"{folder}/")]
+        files = [state for state in states if state.path.startswith((f"{folder}/", seen_from(folder, directory)))]
         commits = find_commits(there, "")
         held = held_by(files, commits, _ignored_by_git(there))
         for state in files:
@@ -413,6 +426,15 @@ def _listed_by_git(
     return {}, [], {}
 
 
+def _listed_at_first(
+    runs: Sequence[Run], changes: Sequence[FileOperation], commits: Sequence[Commit]
+) -> tuple[dict[str, int], list[str]]:
+    """What git listed before anything was changed or committed, as `_listed_by_git`."""
+    deeds = (*(one.event for one in changes), *(one.event for one in commits))
+    before = [run for run in runs if not deeds or run.event < min(deeds)]
+    return _listed_by_git(before, (), with_new=not changes)[:2]
+
+
 _TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
 _LISTS_CHANGES = pattern(
     r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
@@ -466,28 +488,6 @@ def _throw_away(states: Sequence[FileState], runs: Sequence[Run], commits: Seque
 _RESET = pattern(r"\bgit (?:reset --hard|checkout (?:-- )?\.|restore \.)(?:\s|$)")
 
 
-def _last_stash(runs: Sequence[Run]) -> Run | None:
-    """The newest run of `git stash` that put changes away; None if that or a later one brought them back."""
-    for run in reversed(runs):
-        found = STASHES.search(run.command)
-        if found and run.outcome is CommandOutcome.OK and found[1] not in ("list", "show", "drop"):
-            return run if (found[1] or "") in PUTS_AWAY and "git stash pop" not in run.command else None
-    return None
-
-
-def _named_to(stash: Run | None) -> tuple[str, ...]:
-    """The files that a stash was given, which the session need not have changed: `git stash push -- store.py`."""
-    named = _GIVEN.search(unquoted(stash.command)) if stash else None
-    return tuple(named[1].split()) if named else ()
-
-
-_GIVEN = pattern(rf"\b{GIT}stash push\b[^&|;\n]* -- ([^&|;\n]+)")
-
-
-def _still_stashed(before: WorkState, runs: Sequence[Run]) -> tuple[str, ...]:
-    return () if any("git stash" in run.key for run in runs) else before.stashed
-
-
 # `On branch tides`, `Switched to branch 'tides'`, and `[tides 1a2b3c4]` of a commit.
 _ON_BRANCH = pattern(
     r"^(?:On branch |Already on '|Switched to (?:a new )?branch '|branch ')([\w./-]+)"
@@ -500,8 +500,13 @@ _TAKEN_BRANCH = pattern(r"^(?:Already on|Switched to(?: a new)? branch) '([\w./-
 _MARKS_BRANCH = pattern(r"git (?:branch|status(?: -\S+)* (?:-s?b|--branch))\b")
 
 
-def _branch(runs: Sequence[Run], of_records: tuple[str, int]) -> tuple[str, int] | None:
-    """The branch named last, by git or by a record after that, and the record that names it; None where none does."""
+def _branch(runs: Sequence[Run], of_records: tuple[str, int], away: Sequence[Commit]) -> tuple[str, int] | None:
+    """The branch named last, by git or by a record after that, and the record that names it; None where none does.
+
+    ``away``: the newest commit of the work tree in which all was done, if that is another one: it names the branch.
+    """
+    if away:
+        return away[0].branch, away[0].record
     named = _named_branch(runs)
     return of_records if of_records[0] and of_records[1] > (named[1] if named else -1) else named
 

@@ -123,6 +123,27 @@ def test_a_commit_in_another_repository_whose_files_were_edited_too_is_none_of_t
     assert not any("ba8e2c6" in text for text in facts)
 
 
+def test_where_all_is_done_in_a_work_tree_below_the_directory_its_branch_and_commits_count() -> None:
+    tree = "/srv/tides/.claude/worktrees/utc"
+    edit = call("Edit", "1", file_path=f"{tree}/store.py", old_string="a", new_string="b"), answer("ok", "1")
+    taken = ran(f"cd {tree} && git add store.py && git commit -m UTC", "[utc 4f1c2aa] UTC\n 1 file")
+    notes = call("Write", "2", file_path="/srv/tides/notes.py", content="a = 1"), answer("ok", "2")
+
+    def facts(*messages: Message | tuple[Message, ...]) -> tuple[list[str], list[str]]:
+        asked = user("store the times in UTC"), ran("git branch --show-current", "main")
+        session = conversation(*asked, *messages, taken, cwd="/srv/tides")
+        records = [*session.records]
+        records[-2:] = (replace(one, value={"cwd": tree}) for one in records[-2:])  # the shell was there
+        one = digest(replace(session, records=tuple(records)), 3_000)
+        assert texts(one, Section.PLAN) == []
+        return texts(one, Section.FILES), texts(one, Section.COMMANDS)
+
+    files, shown = facts(edit)
+    assert files == [".claude/worktrees/utc/store.py — edited, in commit 4f1c2aa"]
+    assert "branch utc in .claude/worktrees/utc, no push seen" in shown
+    assert any(text.startswith("branch main") for text in facts(edit, notes)[1])
+
+
 def test_a_commit_in_the_folder_above_the_one_of_the_session_is_of_this_work_tree() -> None:
     def edit(number: str, name: str) -> tuple[Message, ...]:
         path = f"/srv/tides/app/{name}"
