@@ -359,7 +359,8 @@ def _is_step(sentence: str, *, goes_on: bool, is_past: bool, is_remark: bool) ->
     """Whether a sentence only announces a step or says how it went; ``is_remark``: little else was said of it."""
     is_done_next = goes_on and sentence.endswith(COLONS) and (only_intends(sentence) or _NAMES_STEP.match(sentence))
     is_brief = is_remark and _BRIEF.fullmatch(sentence) is not None
-    return bool(is_done_next) or is_brief or is_narration(sentence) or (is_past and is_passing(sentence))
+    is_looking = goes_on and is_past and _IS_LOOKING.match(sentence) is not None
+    return bool(is_done_next) or is_looking or is_brief or is_narration(sentence) or (is_past and is_passing(sentence))
 
 
 # `Also update the tables:`, before the call that does it
@@ -368,6 +369,13 @@ _NAMES_STEP = pattern(
     r"(?:add|apply|build|check|clean|commit|copy|create|delete|edit|extend|fix|format|install|move|push|remove|run|stage"
     r"|start|test|update|verify|wire|write|re-?(?:apply|build|install|name|number|place|run|start|try|write))\b"
     r"[^:]{0,80}:$",
+    re.IGNORECASE,
+)
+# What the agent looks at meanwhile, whatever for: what it finds is stated later.
+_IS_LOOKING = pattern(
+    r"\W*(?:next|now|meanwhile|so)?,? ?I(?:['’]m| am) (?:now |also |just |only )?"
+    r"(?:checking|comparing|confirming|fetching|inspecting|looking|opening|polling|pulling|reading|reviewing|running"
+    r"|scanning|searching|tracing|verifying|waiting|watching)\b",
     re.IGNORECASE,
 )
 # In a brief remark between steps, a few plain words say little: `Loop runs.`, `No syntax error.`
