@@ -303,8 +303,10 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
     spoken = [event for event in analysis.events if event.kind is EventKind.ASSISTANT]
     asked = _asked_record(analysis)
     since = [event for event in spoken if event.record > asked]
+    # If the agent stopped with more than a few words, these announce no step: it waits.
+    end = [event for event in analysis.events[-1:] if len(event.text) >= _MIN_EARLIER_CHARS]
     telling = [
-        (event, sum(len(one) for one in sentences(event.text) if not (is_narration(one) or is_passing(one))))
+        (event, sum(len(one) for one in sentences(event.text) if event in end or not _only_steps(one)))
         for event in since
     ]
     stated = [(event, chars) for event, chars in telling if chars]
@@ -315,6 +317,10 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
         return stated[-1][0], True
     before = spoken[: len(spoken) - len(since)]
     return (before[-1], False) if before and not since else (None, False)
+
+
+def _only_steps(sentence: str) -> bool:
+    return is_narration(sentence) or is_passing(sentence)
 
 
 def _asked_record(analysis: Analysis) -> int:

@@ -865,3 +865,17 @@ def test_the_options_of_a_question_stand_with_it_and_not_what_is_above_another_l
     shown = "\n".join(texts(digest(conversation(*session, says("I look.")), 500), Section.TASK))
     assert "1. Keep of the gauges" in shown
     assert "2. Sum of the gauges" in shown
+
+
+def test_the_words_with_which_the_agent_stopped_tell_the_state_even_if_they_sound_like_a_step() -> None:
+    before = (
+        "The `read_level` check can no longer skip the first event of a gauge, since no gauge has an empty name. " * 2
+    )
+    last = (
+        "Pushed as 8362b3f. I'll hold off calling this mergeable until the harbour has answered in the fifth round, say"
+    )
+    end = f"{last} the word when you want me to check their response to it."
+    one = digest(conversation(user(ASKED), *BUILD, says(before), *ran("git push", "ok"), says(end)), 900)
+    shown = "\n".join(texts(one, Section.TASK))
+    assert "Pushed as 8362b3f." in shown
+    assert "say the word when you want me to check their response to it." in shown
