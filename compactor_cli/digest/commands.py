@@ -14,9 +14,10 @@ from compactor_cli.model.patterns import pattern
 def acting_part(command: str) -> str:
     """The part of a chain from the first to the last command that acts outside, or all of it if none does.
 
-    A command with a here-document, or with a text that contains ` && `, does not count. Commit messages, which their
-    results show, and long bodies of requests are elided.
+    A file that is written first, a command with a here-document, and one with ` && ` in a text do not count. Commit
+    messages, which their results show, and long bodies of requests are elided.
     """
+    command = _WRITING.sub("", command)
     parts = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", command)).split(" && ")
     whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
     acting = [n for n, part in enumerate(parts) if whole[n] and acts_outside(part)]
@@ -108,8 +109,9 @@ _LOOKING_GIT = frozenset(
 _MOST_SHOWN_CHARS = 220
 # `cat > gauge.py <<'EOF' … EOF` with commands after it: these, which use what was written, are what counts.
 _WRITING = pattern(
-    r"\A(?:\s*(?:cd [^\s;&|]+ *(?:&&|;) *)?(?:\w+=\S+[ \t]*\n)*cat *>{1,2} *\S+ *<<-? *(['\"]?)(\w+)\1[^\n]*\n"
-    r"(?:.*\n)*?[ \t]*\2[ \t]*\n(?=\s*\S)){1,4}"
+    r"\A(?:\s*(?:cd [^\s;&|]+ *(?:&&|;|\n) *)?(?:\w+=\S+[ \t]*\n)*"
+    r"cat *(?:>{1,2} *\S+ *<<-? *(['\"]?)(\w+)\1|<<-? *(['\"]?)(\w+)\3 *>{1,2} *\S+)[^\n]*\n"
+    r"(?:.*\n)*?[ \t]*(?:\2|\4)[ \t]*\n(?=\s*\S)){1,4}"
 )
 # Lines that only prepare for the next ones: `cd tides`, `set -e`, `PORT=80`, `rm -rf out`, `# comment`.
 _ENTERING = pattern(

@@ -495,7 +495,7 @@ _MISSES_NAME = pattern(
 )
 _QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
-# `echo "Gauges written"`, `// The gauges are written last`, but no directive: `//nolint:gosec`, `# noqa: E501`
+# `echo "Gauges written"`, `// The gauges are written last`, but no directive: `//nolint:gosec`, `# type: ignore`
 _PRINTS = pattern(
     r"(?:echo|printf?|println!?|puts|(?:console|log|logger|logging|fmt)\.\w+|Write-(?:Host|Output))\b"
     r"|(?:#|//|/\*|\*|<!--|--) (?!@|noqa|type:|pylint|pragma|mypy|ruff|nosec|shellcheck|eslint|prettier|biome|istanbul)"

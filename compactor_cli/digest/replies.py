@@ -521,4 +521,8 @@ _ACKNOWLEDGES = pattern(
     r"|I(?:'ll| will)\b|this is an? (?:\w+ )?question\b)",
     re.IGNORECASE,
 )
-IS_NO = pattern(r"\W*(?:no\b|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)", re.IGNORECASE)
+IS_NO = pattern(
+    # `No LESSONS.md entry on this` answers nothing.
+    r"\W*(?:no\b(?! \w+\.\w)|not yet|I (?:can'?t|cannot|am unable)|unfortunately|sorry)",
+    re.IGNORECASE,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.commands import command_key, shown
+from compactor_cli.digest.commands import acting_part, command_key, shown
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.runs import CommandOutcome, runs
 from compactor_cli.digest.tools import command_of
@@ -345,6 +345,11 @@ def test_what_runs_after_a_text_was_added_to_a_file_is_the_command() -> None:
 )
 def test_a_variable_that_a_command_sets_is_read_as_its_value(command: str, read: str) -> None:
     assert command_of({"command": command}) == read
+
+
+def test_what_a_here_document_writes_is_no_command() -> None:
+    sends = "gh pr comment 449 --body-file /tmp/note.md"
+    assert acting_part(f"cat <<'EOF' > /tmp/note.md\nThe gate (`{{open && ...}}`) is shut.\nEOF\n{sends}") == sends
 
 
 def test_of_a_linters_counts_the_one_of_all_problems_is_stated() -> None:
