@@ -241,6 +241,7 @@ class _EventReader:
     # The positions of the calls that began work in the background, by the id of that work.
     begun: dict[str, int] = field(default_factory=dict)
     denied: set[int] = field(default_factory=set)  # positions of the calls that a rule of the client denied
+    woken_by: set[str] = field(default_factory=set)  # prompts that the agent wrote to be woken with later
     turn: int = 0
     acts_by_words: bool = False  # a call written into a message has had a result
     # Messages that the user wrote while a call was running, with their records: they are read after its result.
@@ -309,7 +310,14 @@ class _EventReader:
         self._reported(index, message.text)
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
         request = typed[1] if typed and _IS_PROSE.match(typed[1]) else ""
-        if words := self._spoken(user_text(message) or request):
+        words = self._spoken(user_text(message) or request)
+        if words in self.woken_by:
+            self._add(EventKind.ASSISTANT, index, words)
+            return
+        if last and short_name(last.name) == "skill" and len(words) >= _MIN_SKILL_CHARS:
+            self._add(EventKind.RESULT, index, words, of_client=True)
+            return
+        if words:
             if last is None or last.kind is not EventKind.USER or last.record != index:
                 self.turn += 1
                 # Calls without ids are paired by order, and none gets a result once the user has written.
@@ -366,6 +374,8 @@ class _EventReader:
             return
         arguments = _cleaned(call.arguments, lambda text: self.strip(plain(text)))
         kind = tool_kind(call.name, arguments)
+        if short_name(call.name) in _WAKING_TOOLS:
+            self.woken_by.add(self._spoken(argument(call.arguments, ("prompt",))))
         arguments = _with_range(arguments) if kind is ToolKind.READ else arguments
         folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
         folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
@@ -464,6 +474,9 @@ _OF_THE_CLIENT = re.compile(
 )
 # A request that was typed where a command was expected: `Image updated. Write the handoff`.
 _IS_PROSE = re.compile(r"[A-Z][a-z]+[,.]?(?: [A-Za-z'’,.]+){4,}[.!?]?\Z")
+_WAKING_TOOLS = frozenset({"schedulewakeup", "croncreate"})
+# Where the client's file does not mark the text of a skill, it follows the call that loads it.
+_MIN_SKILL_CHARS = 400
 # Ids of calls that have none: commands that the user typed, and actions written into a message.
 _TYPED = "\0typed"
 _WRITTEN = "\0written"

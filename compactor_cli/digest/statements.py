@@ -202,8 +202,15 @@ def statements_of(text: str) -> Iterator[tuple[str, StatementForm, str]]:
     """
     outline = _Outline()
     lines = _with_labels(joined_lines(text) if "\\\n" in text else text)
+    is_paired = text.count(_FENCE) % 2 == 0
     for raw, below in zip_longest(lines, lines[1:], fillvalue=""):
         yield from outline.read(raw, below)
+        # A fence may also begin or end within a line: `Given this: ```The gauge of the …`.
+        if is_paired and raw.count(_FENCE) % 2 and not raw.lstrip().startswith(_FENCE):
+            outline.fenced = not outline.fenced
+
+
+_FENCE = "```"
 
 
 class _Outline:
@@ -219,7 +226,7 @@ class _Outline:
     def read(self, raw: str, below: str) -> Iterator[tuple[str, StatementForm, str]]:
         """The statements of the next line ``raw``; ``below`` is the line after it."""
         line, above = raw.strip(), self.above
-        if self.fenced and not line.startswith("```"):
+        if self.fenced and not line.startswith(_FENCE):
             yield raw.rstrip(), StatementForm.CODE, self.lead()
             return
         indent = len(raw) - len(raw.lstrip())
@@ -231,7 +238,7 @@ class _Outline:
             yield from self._row(line, below)
             return
         self.columns = ""
-        if line.startswith("```"):
+        if line.startswith(_FENCE):
             self.fenced = not self.fenced
         elif _TAG_ALONE.fullmatch(line) or _BREAK.fullmatch(line):
             # A tag alone on its line, or a rule, ends all leads above it.

@@ -561,3 +561,14 @@ def test_placeholders_of_a_template_are_not_torn_apart() -> None:
 def test_the_lines_that_a_read_names_after_a_path_are_no_part_of_the_path() -> None:
     (read,) = events_of(call("read", path="src/tide.py:12-40"))
     assert read.arguments == {"path": "src/tide.py", "line_range": "12-40"}
+
+
+def test_a_prompt_that_the_agent_set_for_later_and_the_text_of_a_skill_are_not_the_users() -> None:
+    later = "Continue the review of the tides: round one fixed the levels of the north gauge."
+    wake = call("ScheduleWakeup", "w", delaySeconds=240, prompt=later), answer("scheduled", "w")
+    found = events_of(user("review it"), wake, says("I wait."), user(later), says("I go on."))
+    assert [one.text for one in found if one.kind is EventKind.USER] == ["review it"]
+    text = "# Review\n\nRead every gauge and its level, then say which of them is wrong. " * 8
+    loads = call("Skill", "s", skill="review"), answer("Launching skill: review", "s")
+    found = events_of(user("review it"), loads, user(text), says("I read."))
+    assert [one.text for one in found if one.kind is EventKind.USER] == ["review it"]
