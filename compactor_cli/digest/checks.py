@@ -58,11 +58,11 @@ REPAIRS = pattern(rf"{_REPAIRING.pattern}|(?<!\S)--(?:fix|write)(?!\S)")
 
 
 def without_runner(piece: str) -> str:
-    """A command of a chain without the runners and variables in front of its program."""
-    return _RUN_BY.sub("", _SHORTENED.sub("", piece.strip("() ")))
+    """A command of a chain without runners and variables before its program, or the word `run` after it."""
+    return _ONLY_RUNS.sub(r"\1", _RUN_BY.sub("", _SHORTENED.sub("", piece.strip("() "))))
 
 
-_SHORTENED = pattern(rf"^{SHORTENS}")
+_SHORTENED, _ONLY_RUNS = pattern(rf"^{SHORTENS}"), pattern(r"^(vitest|cypress|playwright) (?:run|test)\b")
 # `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: the runner does not change what is run.
 _RUN_BY = pattern(
     r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"

@@ -193,6 +193,8 @@ def test_a_command_is_the_same_wherever_a_line_before_it_goes() -> None:
         ("make test", "make test", True),
         ("go test ./...", "go test ./store/", True),
         ("go test ./store/...", "go test ./web/", False),
+        ("yarn vitest run", "yarn vitest run test/a.test.ts", True),
+        ("npx playwright test", "npx playwright test e2e/a.spec.ts", True),
         ("go test -run TestA ./...", "go test ./store/", False),
         ("npm test", "npm run lint", False),
         ("make lint && pytest", "pytest tests/a.py", True),
