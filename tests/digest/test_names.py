@@ -216,3 +216,5 @@ def test_words_with_a_slash_in_the_text_of_a_command_and_ends_of_longer_names_ar
     assert "src/harbour/lock.tsx" in index
     assert not any(word in index for word in ("gate/quay", "tide/pier", "/docs/sluice.tsx", "/locks", "_case.py"))
     assert not any(word in index for word in ("TideStore", "adaHome"))
+    found = call("Bash", "f", command='find "$HARBOUR/.cache/tides" "$HARBOUR/.config/tides"'), answer("none", "f")
+    assert "HARBOUR/" not in _index(found)
