@@ -436,7 +436,8 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     acting = acting_part(run.command)
     acting = acting if folder else plain_git(acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
-    if _SCRIPT_UNSEEN.fullmatch(line):
+    # What was fetched, and how the branch stood then, is out of date.
+    if _SCRIPT_UNSEEN.fullmatch(line) or (_FETCHES.match(line) and run.outcome is CommandOutcome.OK):
         return Item(text="")
     often = f" ×{times}" if times > 1 else ""
     place = f" ({folder})" if folder else ""
@@ -468,6 +469,7 @@ def _own_line(run: Run, command: str) -> str:
     return "" if command.startswith("gh ") and run.line.startswith("Your branch is ") else run.line
 
 
+_FETCHES = pattern(rf"\b{GIT}fetch\b(?!.*\b(?:push|merge|rebase|tag)\b)")
 # What a service or program answers that was reached and refuses or is down.
 _TROUBLE = re.compile(
     r"\bHTTP(?:/[\d.]+)? [45]\d\d\b|\b(?:Unauthorized|Forbidden|(?:CrashLoop|ImagePull)BackOff|[Tt]imed out)\b"

@@ -907,3 +907,9 @@ def test_a_commit_elsewhere_that_was_amended_is_no_fact() -> None:
     shown = texts(digest(session, 3_000), Section.COMMANDS)
     assert any("3f7a364" in fact for fact in shown)
     assert not any("efad354" in fact for fact in shown)
+
+
+def test_what_was_fetched_and_how_the_branch_stood_then_is_no_fact() -> None:
+    command = "git fetch origin && git status --short --branch"
+    assert not any("fetch" in text for text in facts(ran(command, "## main...origin/main [behind 2]")))
+    assert any("git push" in text for text in facts(ran("git fetch && git push", "ok")))
