@@ -426,7 +426,7 @@ _GO_ON = pattern(
 # A question about the text above it: `Does this look right?`.
 _ASKS_OF_THE_TEXT = pattern(r"\W*(?:does|do|is|are) (?:that|this|these|those|it)\b", re.IGNORECASE)
 # The subject of such a question stands before it: `How do you want to handle it?`
-_POINTS_BACK = pattern(r"\b(?:it|this|that|them|these|those|both)\b", re.IGNORECASE)
+_POINTS_BACK = pattern(r"\b(?:it|this|that|them|these|those|both)\b|[它其]|[这那](?:个|些|样)|それ|これ", re.IGNORECASE)
 # An open question, which any words may answer: `Which harbour is meant?`.
 _IS_OPEN = pattern(rf"(?:\A|, )\W*(?:{QUESTION_WORDS})\b", re.IGNORECASE)
 # An offer of one more step after the work (`Want me to plot it?`): the next request is seldom an answer to it.

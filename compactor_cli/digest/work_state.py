@@ -261,15 +261,19 @@ def _uncommitted(
             found.append(state)
             state.commit_before = next(reversed([*earlier_hashes(state, commits, None)]), known)
     named = {path: commit.name for commit in commits for path in commit.named}
-    for state in (one for one in states if not one.is_changed):
-        # Not changed here, but in a commit: others wrote it.
+    gone = {path for run in runs if "git " in run.key for path in _GONE.findall(run.output)}
+    for state in [one for one in states if not one.is_changed]:
+        # Not changed here, but in a commit: others wrote it, or took it out.
         state.commit = named.get(state.path, "")
+        state.is_deleted = state.commit != "" and state.path in gone
     own = {end for state in here for end in ends_of(state.path)}
     if merged_at >= 0:
         listed = {path: record for path, record in listed.items() if path in conflicts}
     return found, {**listed, **{path: record for path, record in before.items() if path not in own}}
 
 
+# `D  tides.md` of a status, ` delete mode 100644 tides.md` of a commit
+_GONE = pattern(r"^(?:D |[ ]delete mode \d+) (\S+)$", re.MULTILINE)
 # What shows that the session commits, and what compares the work tree with its last commit. Looking at other commits
 # (`git diff HEAD~2`) shows neither: committing may be left to the user.
 _COMMITS = pattern(r"\bgit (?:commit|add|stash)\b")

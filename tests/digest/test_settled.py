@@ -776,3 +776,11 @@ def test_a_new_request_in_chinese_does_not_answer_the_question_before_it() -> No
     asked = says("潮汐表写好了。要不要我同步更新完整版？")
     assert decided(asked, user("现在我需要你帮我建立一下第一阶段的文件结构")) == []
     assert decided(asked, user("要，更新完整版")) != []
+
+
+def test_a_chinese_question_that_points_back_stands_with_what_it_is_about() -> None:
+    asked = call("AskUserQuestion", "q", questions=[{"question": "store.py 是手写实现，与计划冲突。怎么处理它？"}])
+    replied = answer(
+        'User has answered your questions: "store.py 是手写实现，与计划冲突。怎么处理它？"="移到 docs"', "q"
+    )
+    assert decided(asked, replied) == ['store.py 是手写实现，与计划冲突。 怎么处理它？ → "移到 docs"']

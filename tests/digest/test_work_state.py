@@ -844,3 +844,11 @@ def test_a_branch_that_was_taken_in_the_line_of_a_log_is_the_branch() -> None:
     )
     one = digest(conversation(user("store the times in UTC"), STORE, COMMIT, merged), 3_000)
     assert texts(one, Section.COMMANDS)[0].startswith("branch dev")
+
+
+def test_a_file_that_was_only_read_and_that_a_commit_takes_out_is_deleted() -> None:
+    read = call("Read", "r", file_path="plan.md"), answer("# Plan", "r")
+    shown = "A  gauge.py\nD  plan.md\n[main 4f1c2aa] init\n 2 files changed\n delete mode 100644 plan.md"
+    taken = ran("git add -A && git status --short && git commit -m init", shown)
+    one = digest(conversation(user("commit it all"), *read, taken), 3_000)
+    assert "plan.md — read, deleted, in commit 4f1c2aa" in texts(one, Section.FILES)
