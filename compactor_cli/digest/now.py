@@ -437,7 +437,8 @@ def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
 
 def _call_words(call: Event, *, with_last: bool = False) -> str:
     """A call in a few words; of a service's call the name and all values that were given."""
-    given = [value for _, value in parameters(call.arguments) if value not in ("", "null")]
+    pairs = ((key, value) for key, value in parameters(call.arguments) if value not in ("", "null"))
+    given = [f"{key}: {value}" if value == "[]" else value for key, value in pairs]
     if call.tool is ToolKind.OTHER and given:
         return opening(f"{call.name}({', '.join(given)})", _MAX_CALL_CHARS)
     return call_words(call, _MAX_CALL_CHARS, "`", with_last=with_last)

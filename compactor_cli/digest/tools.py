@@ -89,7 +89,7 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
 _OWN_TOOLS = frozenset(
     "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
     " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
-    " switchmode monitor askquestion createplan updatetopic structuredoutput getdynamictools awaitshell".split()
+    " switchmode monitor askquestion createplan updatetopic getdynamictools awaitshell".split()
 )
 
 
@@ -215,12 +215,13 @@ _SHELL_CALL = re.compile(r"\A(\s*cd [^&;|\n]+ && )?\s*(?:/\S+/)?(?:ba|z)?sh -l?c
 def parameters(arguments: Any) -> Iterator[tuple[str, str]]:
     """The arguments of a call, each as its name and its value as text.
 
-    A list or an object has an empty text; the arguments within it follow it.
+    A list or an object has an empty text, and the arguments within it follow it; an empty list is `[]`.
     """
     if isinstance(arguments, Mapping):
         for name, value in arguments.items():
             is_nested = isinstance(value, (list, tuple, Mapping))
-            yield str(name), "" if is_nested else scalar(value)
+            is_empty = isinstance(value, (list, tuple)) and not value
+            yield str(name), "[]" if is_empty else "" if is_nested else scalar(value)
             yield from parameters(value)
     elif isinstance(arguments, (list, tuple)):
         for value in arguments:

@@ -879,3 +879,10 @@ def test_the_words_with_which_the_agent_stopped_tell_the_state_even_if_they_soun
     shown = "\n".join(texts(one, Section.TASK))
     assert "Pushed as 8362b3f." in shown
     assert "say the word when you want me to check their response to it." in shown
+
+
+def test_a_result_that_was_delivered_empty_is_shown_as_such() -> None:
+    report = says("No gap was found in any of the three gauges, since each checks its level before it opens.")
+    sent = call("StructuredOutput", "s", findings=[]), answer("Structured output provided successfully", "s")
+    one = digest(conversation(user("review the gauges and return the list of findings"), *BUILD, report, sent), 900)
+    assert any("StructuredOutput(findings: [])" in text for text in texts(one, Section.TASK))
