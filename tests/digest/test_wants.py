@@ -840,6 +840,20 @@ def test_a_request_that_asks_for_what_stands_before_it_is_quoted_with_that() -> 
         assert "Do this by" not in shown or "If the check needs a file" in shown
 
 
+def test_what_a_request_forbids_is_quoted_with_what_it_forbids_it_of() -> None:
+    asked = (
+        "Build a page for the harbour. Everybody gets a name of their own. The page shows the name, the pier and the"
+        " last reading of the gauge. The ledger is a table of all payments. Guests must never be able to read it. There"
+        " is a list of piers. The colours are ours, blue and grey. Start with the sign-in page."
+    )
+    shown_at = {
+        tokens: condensed(asked, tokens, token_cache(), lambda pieces, *_: pieces[:1]) for tokens in range(20, 70)
+    }
+    assert any("able to read it" in shown for shown in shown_at.values())
+    for shown in shown_at.values():
+        assert "able to read it" not in shown or "The ledger is a table" in shown
+
+
 def test_checks_of_a_request_that_is_cut_stand_under_their_heading_or_not_at_all() -> None:
     steps = "\n".join(f"{n}. 将第 {n} 个水位计的读数改为每小时读取一次,并写入表格" for n in range(1, 9))
     checks = "\n".join(f"{n}. 打开页面 {n}, 看到 `gauge_{n}` 的读数" for n in range(1, 6))
