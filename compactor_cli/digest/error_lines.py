@@ -100,8 +100,35 @@ def error_line(text: str) -> str:
 
 
 def placed(text: str) -> str:
-    """The text in which each finding that stands above its place (oxlint, miette) is one line, with the place first."""
-    return _DRAWN.sub(r"\2: \1", text) if ",-[" in text or "╭─[" in text else text
+    """The text in which each finding that stands above its place (oxlint, miette), or below its file, is one line.
+
+    Below its file it stands where ESLint, `next lint` or Stylelint found it; their warnings are left out if there are errors.
+    """
+    text = _DRAWN.sub(r"\2: \1", text) if ",-[" in text or "╭─[" in text else text
+    return "\n".join(_below_files(text.split("\n"))) if _BELOW_FILE.search(text) else text
+
+
+def _below_files(lines: Sequence[str]) -> Iterator[str]:
+    findings = [_FINDING.match(line) for line in lines]
+    has_error = any(found and found[2] in _ERROR_MARKS for found in findings)
+    file = ""
+    for line, found in zip(lines, findings, strict=True):
+        if found and file:
+            if found[2] in _ERROR_MARKS or not has_error:
+                kind, message = found[2].lower().rstrip(":"), " ".join(found[3].split())
+                yield f"{file}:{found[1]}: {kind} {message.removeprefix('Error: ')}"
+        elif _FILE_ALONE.fullmatch(line):
+            file = _DRIVE.sub("", line.strip()).replace("\\", "/").removeprefix("./")
+        else:
+            yield line
+
+
+# `  68:13  error  'tide' is not defined  no-undef`; where the message has several lines, findings go on below it.
+_FINDING = pattern(r"[ \t]*(\d+:\d+)[ \t]+(error|warning|Error:|Warning:|✖|⚠)[ \t]+(\S.*)")
+_FILE_ALONE = pattern(r"(?:[A-Za-z]:)?[^\s:]*\w\.[A-Za-z]{1,6}")
+_BELOW_FILE = pattern(rf"^{_FILE_ALONE.pattern}\n{_FINDING.pattern}", re.MULTILINE)
+_DRIVE = pattern(r"^[A-Za-z]:")
+_ERROR_MARKS = "error", "Error:", "✖"
 
 
 # `  x no-debugger: …` above `   ,-[src/tide.ts:5:8]`
@@ -207,7 +234,7 @@ _CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTIL
 # Complete as an error: what git prints after it is the status of a clean tree.
 _EMPTY_PICK = pattern(r"^The previous cherry-pick is now empty\b.*", re.MULTILINE)
 # A line that begins with a place, as compilers and linters name it: `src/tide.ts:12:3: …`, `src/tide.ts(12,3): …`.
-PLACE = pattern(r"\s*(?:at )?(?:\[[\w:.-]+\] )?[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
+PLACE = pattern(r"\s*(?:at )?(?:\[[\w:.-]+\] )?[\w./\\()\[\]@-]+\.\w{1,5}(?::\d+(?::\d+)?:? |\(\d+(?:,\d+)?\): )\s*\S")
 
 
 def failed_tests(text: str) -> list[str]:

@@ -382,7 +382,7 @@ def _long_listings(lines: Lines) -> frozenset[str]:
 
 
 # A line that is a path and nothing else.
-PATH_ALONE, _MAX_LISTED = re.compile(r"[\w@+-]*[./][\w./@+-]*"), 60
+PATH_ALONE, _MAX_LISTED = re.compile(r"(?:[A-Za-z]:)?[\w@+-]*[./\\][\w./\\@+()\[\]-]*"), 60
 
 
 def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:

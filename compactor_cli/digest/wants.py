@@ -198,7 +198,7 @@ def condensed(
     return f"{lead}{joined(taken)} {ELLIPSIS}" if is_cut else f"{lead}{joined(taken)}"
 
 
-# A sentence that asks for, or forbids, what the one before it names: `Do this by running the check.`, `Never delete it.`
+# A sentence that asks for, or forbids, what the one before it names: `Do this by running the check.`, `Never sell it.`
 _DOES_THIS = pattern(
     r"(?:do|try|repeat) (?:this|that|so|it) (?:by|with|in|for|from|as)\b|(?:\S+ ){1,11}(?:it|them)[.!]?\Z",
     re.IGNORECASE,

@@ -874,6 +874,31 @@ def test_what_was_found_again_at_another_place_of_a_file_was_fixed_by_no_edit_of
     assert fixed == []
 
 
+@pytest.mark.parametrize(
+    ("file", "is_warned", "is_found", "named"),
+    [
+        ("/srv/tide/src/{}", "warning", "error", "/srv/tide/src/{}"),  # ESLint
+        (r"C:\srv\src\{}", "warning", "error", "/srv/src/{}"),  # on Windows
+        ("./src/(pier)/[id]/{}", "Warning:", "Error:", "src/(pier)/[id]/{}"),  # next lint
+        ("src/{}", "⚠", "✖", "src/{}"),  # Stylelint
+    ],
+)
+def test_what_a_linter_finds_is_named_with_the_file_above_it(
+    file: str, is_warned: str, is_found: str, named: str
+) -> None:
+    found = (
+        f"\n{file.format('a.ts')}\n  2:8  {is_warned}  'gauge' is never used  no-unused-vars\n"
+        f"  9:3  {is_found}  'tide' is not defined  no-undef\n\nDeclare it.\n\n"
+        f"{file.format('b.ts')}\n  4:1  {is_found}  'pier' is not defined  no-undef\n\n✖ 3 problems (2 errors)"
+    )
+    line = error_line(found)
+    assert f"{named.format('a.ts')}:9:3: " in line
+    assert f"{named.format('b.ts')}:4:1: " in line
+    assert "'tide' is not defined" in line
+    assert "never used" not in line
+    assert "problems" not in line
+
+
 def test_a_line_that_was_taken_out_again_is_named_as_no_fix() -> None:
     def edited(old: str, new: str) -> tuple[Message, Message]:
         return call("Edit", "e", file_path="ci.yml", old_string=old, new_string=new), answer("ok", "e")
