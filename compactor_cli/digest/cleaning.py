@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
+from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.formats.client_signs import (
     ABOUT_EDIT,
     AROUND_SPOKEN,
@@ -21,6 +22,7 @@ from compactor_cli.formats.client_signs import (
     OUTPUT_HEAD,
     SPOKEN_LABEL,
 )
+from compactor_cli.model.patterns import pattern
 
 # A longer line of JSON is broken, since it states more than one thing.
 _LONG_CHARS = 240
@@ -217,6 +219,30 @@ def without_removed(text: str) -> str:
     return "\n".join(found)
 
 
+def without_hunks(text: str) -> str:
+    """A text with an ellipsis for each hunk of a long diff in it; the lines that name the files stay.
+
+    A hunk ends after the lines that its header counts: a list that follows may begin with the same signs.
+    """
+    found: list[str] = []
+    old = new = hidden = 0
+    for line in text.split("\n") if "@@ -" in text else ():
+        if header := _HUNK.match(line):
+            old, new = int(header[1] or 1), int(header[2] or 1)
+            found += [ELLIPSIS] if found[-1:] != [ELLIPSIS] else []
+        elif (old > 0 or new > 0) and line[:1] in _SIGNS:
+            old -= line[:1] not in ("+", "\\")
+            new -= line[:1] not in ("-", "\\")
+            hidden += 1
+        elif not _ABOVE_HUNK.match(line):
+            old = new = 0
+            found.append(line)
+    return "\n".join(found) if hidden >= _LINES_OF_LONG_DIFF else text
+
+
+_HUNK = pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_ABOVE_HUNK = pattern(r"index [0-9a-f]{4,}\.\.|(?:---|\+\+\+) (?:[ab]/|/dev/null)|\\ No newline")
+_LINES_OF_LONG_DIFF = 24
 # The first characters of the lines in a diff; the empty one is for context lines that lost their blank.
 _SIGNS = ("+", "-", " ", "\\", "")
 

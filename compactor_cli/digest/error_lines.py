@@ -102,7 +102,7 @@ def error_line(text: str) -> str:
 def placed(text: str) -> str:
     """The text in which each finding that stands above its place (oxlint, miette), or below its file, is one line.
 
-    Below its file it stands where ESLint, `next lint` or Stylelint found it; their warnings are left out if there are errors.
+    Below its file it stands where ESLint, `next lint` or Stylelint found it. Of these, errors hide the warnings.
     """
     text = _DRAWN.sub(r"\2: \1", text) if ",-[" in text or "╭─[" in text else text
     return "\n".join(_below_files(text.split("\n"))) if _BELOW_FILE.search(text) else text

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from compactor_cli.digest.checks import chain_parts
+from compactor_cli.digest.cleaning import without_hunks
 from compactor_cli.digest.commands import acting_part
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
@@ -282,12 +283,12 @@ def own_words(text: str, *, is_first: bool = False) -> str:
     """The text of a message without what was pasted into it.
 
     A long message is cut to its beginning, the first errors in it and its last line. A pasted terminal session, of any
-    length, is cut to its commands, its first errors and the sentences around its output.
+    length, is cut to its commands, its first errors and the sentences around its output. A long diff is left out.
 
-    Guarantee: unless it begins with a shell prompt, a message stays as it is if it is a plan (headings, lists), has
-    fewer than 1,500 characters or 12 line breaks, or is the first one.
+    Guarantee: unless it begins with a shell prompt or holds a long diff, a message stays as it is if it is a plan
+    (headings, lists), has fewer than 1,500 characters or 12 line breaks, or is the first one.
     """
-    text = _ABOVE_PROMPT.sub("", text)
+    text = without_hunks(_ABOVE_PROMPT.sub("", text))
     if PROMPT.match(text):
         return _without_output(text)
     is_short = len(text) < _PASTED_CHARS or text.count("\n") < _PASTED_LINES

@@ -512,6 +512,17 @@ def test_a_long_paragraph_of_the_user_stays_whole() -> None:
     assert own_words(LONG * 40) == LONG * 40
 
 
+def test_a_long_diff_in_a_request_is_left_out_and_no_list_below_it() -> None:
+    added = "\n".join(f"+    gauge.read({n})  # you must never skip this" for n in range(30))
+    patch = f"diff --git a/tide.py b/tide.py\nindex 1a2b3c4..5d6e7f8 100644\n--- a/tide.py\n+++ b/tide.py\n@@ -1,2 +1,31 @@\n"
+    patch += f" import gauge\n-gauge.stop()\n{added}"
+    rest = "- Look at the tests, too.\n- Return the list of findings."
+    asked = f"Review this change:\n\n{patch}\n{rest}"
+    assert own_words(asked, is_first=True) == f"Review this change:\n\ndiff --git a/tide.py b/tide.py\n…\n{rest}"
+    short = asked.replace(added, added[:40]).replace("+1,31", "+1,2")
+    assert own_words(short, is_first=True) == short  # a few lines may be what is asked for
+
+
 def test_what_is_said_in_the_line_in_which_a_pasted_log_begins_is_kept() -> None:
     log = "\n".join(f'{{"time":"20:46","level":"INFO","msg":"hook {n}"}}' for n in range(60))
     assert own_words(f"this one is still failing: {log}\n/var/tide") == "this one is still failing: …"
