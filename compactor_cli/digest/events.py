@@ -107,6 +107,7 @@ class Event:
     # A text sent in the user's name, or a call for something that the client holds itself (its skills) or its result.
     of_client: bool = False
     is_report: bool = False  # what work in the background, or another agent of the team, reports
+    stopped_at: int = -1  # the record in which the user stopped the work right after it, without a word; -1: none
 
     @property
     def is_refusal(self) -> bool:
@@ -333,6 +334,8 @@ class _EventReader:
             self._called(index, ToolCall(id=_TYPED, name="bash", arguments={"command": typed[1]}))
         if shown:
             self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
+        elif last and _STOP.fullmatch(message.text.strip()):
+            self.found[-1] = replace(last, stopped_at=index)
         elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", without_reports(message.text)))):
             self._add(EventKind.RESULT, index, text, of_client=message.role is not Role.TOOL)
 
@@ -469,9 +472,10 @@ class _EventReader:
 
 _ABOUT_REPORT = re.compile(r"(?:^|(?<= ))agentId: \w+ \((?:for resuming|use SendMessage\b)|^<usage>", re.MULTILINE)
 # Not about the work: commands to the client with their output, its environment, and that it was interrupted.
+_STOP = re.compile(r"\[Request interrupted by user[^\]\n]*\]")
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*"
-    r"|\[Request interrupted by user[^\]\n]*\]",
+    rf"|{_STOP.pattern}",
     re.DOTALL,
 )
 # A request that was typed where a command was expected: `Image updated. Write the handoff`.

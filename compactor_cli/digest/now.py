@@ -286,6 +286,8 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         if stop.refusal == "" and stop.call >= 0 and not _is_answered_in_kept(stop.record, analysis):
             stopped = f"{words.stopped}{words.colon}{_call_words(analysis.events[stop.call])}"
             yield Item(text=f"{words.waiting} ({stopped})", records=(stop.record,))
+        elif stop.stopped_at >= 0 and not (stop.is_refusal or _is_answered_in_kept(stop.record, analysis)):
+            yield Item(text=words.stopped, records=(stop.stopped_at,))
     if newest and (analysis.is_dialogue or newest.replies_to):
         return  # the message it replies to is shown with it, or in the history
     is_new = newest and _stands_alone(newest, analysis) and not newest.text.endswith(QUESTION_MARKS)

@@ -271,7 +271,7 @@ def _replied(asked: str, closing: str, record: int, words: FixedWords) -> Reques
 
 def _ends_with(events: Sequence[Event], position: int) -> bool:
     """Whether the user's next message follows right after this position, so that the turn ends there."""
-    return position + 1 < len(events) and events[position + 1].kind is EventKind.USER
+    return 0 < position + 1 < len(events) and events[position + 1].kind is EventKind.USER
 
 
 # How a message begins that forbids something: `But don't touch the clock`.

@@ -886,3 +886,16 @@ def test_a_result_that_was_delivered_empty_is_shown_as_such() -> None:
     sent = call("StructuredOutput", "s", findings=[]), answer("Structured output provided successfully", "s")
     one = digest(conversation(user("review the gauges and return the list of findings"), *BUILD, report, sent), 900)
     assert any("StructuredOutput(findings: [])" in text for text in texts(one, Section.TASK))
+
+
+def test_a_request_that_the_user_stopped_before_a_word_was_said_is_stopped_and_not_replied_to() -> None:
+    read = (
+        call("Read", "r", file_path="tide.py"),
+        answer("# Reads the tide of a gauge every hour.\ndef tide(): ...", "r"),
+    )
+    stop = user("[Request interrupted by user]")
+    one = digest(conversation(user("Which gauges does the export skip, and why?"), read, stop), 900)
+    assert "Stopped by the user" in texts(one, Section.TASK)
+    assert "replied" not in rendered(one.summary)
+    after = digest(conversation(user(ASKED), read, stop, user("Go on with the ticket, please."), BUILD), 900)
+    assert "Stopped by the user" not in texts(after, Section.TASK)

@@ -514,7 +514,7 @@ def test_a_long_paragraph_of_the_user_stays_whole() -> None:
 
 def test_a_long_diff_in_a_request_is_left_out_and_no_list_below_it() -> None:
     added = "\n".join(f"+    gauge.read({n})  # you must never skip this" for n in range(30))
-    patch = f"diff --git a/tide.py b/tide.py\nindex 1a2b3c4..5d6e7f8 100644\n--- a/tide.py\n+++ b/tide.py\n@@ -1,2 +1,31 @@\n"
+    patch = "diff --git a/tide.py b/tide.py\nindex 1a2b3c4..5d6e7f8\n--- a/tide.py\n+++ b/tide.py\n@@ -1,2 +1,31 @@\n"
     patch += f" import gauge\n-gauge.stop()\n{added}"
     rest = "- Look at the tests, too.\n- Return the list of findings."
     asked = f"Review this change:\n\n{patch}\n{rest}"
