@@ -467,7 +467,8 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
         gap = before is not None and (statement.event != before.event or statement.place > before.place + before.span)
         if not before or (leads != above and not is_below):
             new = [lead for lead in leads if lead not in shown]
-            named = [lead if lead.rstrip("*").endswith(COLONS) else f"{lead.rstrip(_STOPS)}:" for lead in new]
+            named = [lead if lead.rstrip("*").endswith((*COLONS, *_STOPS)) else f"{lead}:" for lead in new]
+            named += [ELLIPSIS] if new and new[-1].rstrip("*").endswith((*_STOPS,)) and not statement.opens else []
             # A heading shows that something else begins; without one, only a mark shows what is left out.
             is_marked = mark.before.startswith(ELLIPSIS) or (lines and lines[-1].endswith(ELLIPSIS))
             is_cut = gap and not (named or is_marked)

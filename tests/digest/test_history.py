@@ -439,6 +439,19 @@ def test_an_ellipsis_stands_for_sentences_that_are_left_out_between_two() -> Non
     assert running_text([first, last], {}) == "The drift is 0. … The drift is 2."
 
 
+def test_a_sentence_that_leads_others_keeps_its_full_stop() -> None:
+    lead = "1. `tide.py` — The check of the owner is for display only."
+    rest = statements_of(
+        f"Two files:\n\n{lead} Even if it fails, the server refuses the edit. It has a check of its own."
+    )
+    first, second = (
+        Statement(text=text, event=0, place=place, form=form, lead=lead, opens=not place)
+        for place, (text, form, _) in enumerate(one for one in rest if one[2] == lead)
+    )
+    assert running_text([first], {}) == f"{lead} Even if it fails, the server refuses the edit."
+    assert running_text([second], {}) == f"{lead} … It has a check of its own."
+
+
 def test_a_sentence_between_two_chosen_ones_is_quoted_with_them_so_that_its_condition_is_not_lost() -> None:
     limit = "It is not so where there was no one there to do it by then."
     words = ("`gauge_store` resends the lines of the gauge.", limit, "`tide_export` drops them as duplicates.")
