@@ -200,13 +200,13 @@ def _places(output: str) -> dict[str, int]:
 
 _HAS_WORD = re.compile(r"\w")
 _ERROR_TAG = re.compile(rf"</?{TOOL_ERROR.strip('<>')}>")
-# The preamble of listings, diffs, test runs and `git status`, and the lines of code and of a stack around a failure:
-# `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`, `> 12 | gauge.read()`.
+# The preamble of listings, diffs, test runs and `git status`, the lines of code and of a stack around a failure, and
+# arguments without a value: `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`, `> 12 | gauge.read()`, `tides=`.
 _PREAMBLE = re.compile(
     r"(?:> *)?\d+ +(?:\d+ +)?[|│]\s|total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
     r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
     r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
-    r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/"
+    r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/|[\w.-]+=$"
 )
 # How a shell and its tools say that they could not show something: `cat: tide.txt: No such file or directory`.
 _SLIP = re.compile(

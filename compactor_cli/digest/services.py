@@ -368,13 +368,18 @@ def _outcome(call: Event, result: Event | None, chars: int, words: FixedWords, *
 
 
 def _given(arguments: Mapping[str, Any] | str) -> Iterator[str]:
-    """The arguments of a call, each as `member_text` states it; the entries of a list joined by semicolons."""
+    """The arguments of a call, each as `member_text` states it; the entries of a list joined by semicolons.
+
+    A list without entries is stated, too: `findings: []` says that nothing was found.
+    """
     if isinstance(arguments, str):
         yield opening(arguments, _MAX_ARGUMENT_CHARS)
         return
     for key, value in arguments.items():
         parts = value if isinstance(value, list | tuple) else (value,)
-        if text := "; ".join(
+        if not parts:
+            yield f"{key}: []"
+        elif text := "; ".join(
             filter(None, (member_text("" if number else key, part) for number, part in enumerate(parts)))
         ):
             yield opening(text, _MAX_ARGUMENT_CHARS * len(parts))

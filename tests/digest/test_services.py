@@ -32,6 +32,12 @@ def test_of_two_bookings_the_older_one_shows_what_was_different() -> None:
     assert "book_trip(mia_li_3668, economy, flights HAT136; HAT039, credit_card_442) → reservation_id HATHAU" in shown
 
 
+def test_a_list_that_a_call_sent_empty_is_stated() -> None:
+    shown = told(*did("submit_report", "1", "The report was accepted.", findings=[]))
+    assert "submit_report(findings: []) → The report was accepted." in shown
+    assert "findings=" not in shown
+
+
 def test_a_call_that_failed_stands_where_no_later_one_could_use_what_the_error_names() -> None:
     failed = did("book_trip", "1", "Error: payment method certificate_750 not found", **TRIP, payment="certificate_750")
     slip = did("book_trip", "2", "Error: the amount does not add up", **TRIP, payment="credit_card_442", amount=1)
