@@ -174,11 +174,12 @@ _NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
 # A side of a diff, a piece of a pattern that replaces, its flags, a place that a search found, a point of a drawing,
-# two files joined, an amount of something: `a/clock.py`, `s/old`, `new/g`, `/gi`, `clock.py-12`, `815C930`,
-# `README/tides.md`, `0.40/PR`, `/1e3`.
+# two files joined, an amount of something, a range of commits: `a/clock.py`, `s/old`, `new/g`, `/gi`, `clock.py-12`,
+# `815C930`, `README/tides.md`, `0.40/PR`, `/1e3`, `main..origin/main`.
 _PIECE = re.compile(
     r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$"
     r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED"
+    r"|[\w./-]*\w\.{2,3}\w"
 )
 
 
@@ -219,6 +220,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     lines = analysis.table.lines
     likely -= _only_in(lines, analysis.progress, likely)
     likely -= _only_in(lines, _not_done(analysis), likely)
+    likely -= _only_in(lines, {text for text in lines.numbers if _INDEX_OF_DIFF.match(text)}, likely)
     likely -= _only_in(lines, _searched_for(analysis), {row for row in likely if kinds[row] not in FILE_KINDS})
     likely -= _only_in(lines, _long_listings(lines), likely)
     likely -= _of_patterns(lines, {row: atoms[row] for row in likely if _SLASHED.fullmatch(atoms[row])})
@@ -233,6 +235,9 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     named = list(islice((name for name in found if any(map(str.isalpha, name))), 2 * number))
     taken = _taken_out(analysis, named) | _cut_out(lines, {analysis.table.atoms[name]: name for name in named})
     return [name for name in named if name not in taken][:number]
+
+
+_INDEX_OF_DIFF = re.compile(r"index [0-9a-f]{4,}\.\.[0-9a-f]{4}")
 
 
 def _not_done(analysis: Analysis) -> frozenset[str]:
@@ -359,10 +364,10 @@ def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
     """Those of these names, by row, that every line has only as a part of something longer.
 
     As the end of a path with parentheses, `(tide)/pier.py`, a folder of one with backslashes, a part of a pattern,
-    `*_test.go`, or a hidden file without its dot.
+    `*_test.go`, or of a share, `from_60%`, or a hidden file without its dot.
     """
     begins = {row: _BEGINS_WHOLE + _BEGINS_PATH * ("/" in name) for row, name in named.items()}
-    wholes = {row: re.compile(rf"{begins[row]}{re.escape(name)}(?!\*)") for row, name in named.items()}
+    wholes = {row: re.compile(rf"{begins[row]}{re.escape(name)}(?![*%])") for row, name in named.items()}
     cut: set[int] = set()
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if named else ():
         found = {row: wholes[row].search(text) is not None for row in wholes.keys() & rows}

@@ -59,6 +59,23 @@ def test_pieces_of_a_replacement_and_sides_of_a_diff_are_no_names() -> None:
     assert not any(piece in index for piece in ("s/", "a/", "b/", "/p"))
 
 
+def test_hashes_of_a_diff_ranges_of_commits_and_parts_of_a_share_are_no_names() -> None:
+    compared = ran(
+        "git diff", "index 8283ecf4..e46fe8b5 100644\n--- a/src/clock_case.py\n+++ b/src/clock_case.py\n+case()"
+    )
+    again = ran(
+        "git diff", "index e46fe8b5..a674965b 100644\n--- a/src/clock_case.py\n+++ b/src/clock_case.py\n+lid_case()"
+    )
+    ahead = (
+        ran("git log --oneline origin/harbour_work..HEAD", "", is_error=False),
+        ran("git diff main..harbour_work", ""),
+    )
+    styled = answer("mask: radial(ellipse_60%_50%)\nfade: radial(ellipse_60%_40%)", "s")
+    index = _index(*compared, *again, *ahead[0], *ahead[1], call("Read", "s", file_path="src/clock.css"), styled)
+    assert "lid_case" in index
+    assert not any(piece in index for piece in ("e46fe8b5", "a674965b", "..harbour", "work..", "ellipse_60"))
+
+
 def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> None:
     order = ("first", "second", "third", "fourth", "fifth", "sixth")
     long = "".join(f"    midnight_of_the_{word}_hand_before_it_was_set_and_wound_again()\n" for word in order)
