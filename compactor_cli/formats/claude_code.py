@@ -265,10 +265,13 @@ class ClaudeCode(RecordDialect):
         return frozenset(prompts.union(i for i, kind in enumerate(kinds) if kind.startswith("api-request")))
 
     def counters(self, records: Sequence[Record], staying: Sequence[int]) -> Mapping[int, int]:
-        """The lines of the last answer that stays, each with the number of tokens in its ``usage``."""
+        """The lines of the last answer that stays and counts tokens, each with the number in its ``usage``.
+
+        What the client itself wrote in the assistant's name has a ``usage`` of zeros, from which it reads no size.
+        """
         values = objects(records)
         is_main = frozenset(claude_tree.main_of(values))
-        answers = [i for i in staying if i in is_main and usage_of(values[i])]
+        answers = [i for i in staying if i in is_main and _size_tokens(usage_of(values[i])) > 0]
         last = message_id(values[answers[-1]]) if answers else ""
         lines = [i for i in answers if i == answers[-1] or (last and message_id(values[i]) == last)]
         return {i: _size_tokens(usage_of(values[i])) for i in lines}

@@ -715,3 +715,12 @@ def test_nothing_is_appended_to_records_without_parents() -> None:
     transcript = made(DIALECT, unlinked(6))
     with pytest.raises(UsageError, match="name no parents"):
         DIALECT.append(transcript, InsertionPoint(before=(), after=(10, 11)), (SUMMARY,), 100)
+
+
+def test_the_size_stands_in_the_last_answer_that_counts_tokens() -> None:
+    asked, said = user("u1", None, "q"), answer("a1", "u1", text("yes"), "msg_1")
+    failed = answer("a2", "a1", text("API Error: Connection error."), "msg_2")
+    said["message"]["usage"] = {"input_tokens": 900_000, "output_tokens": 5}
+    failed["message"] |= {"model": "<synthetic>", "usage": {"input_tokens": 0, "output_tokens": 0}}
+    transcript = made(DIALECT, [asked, said, failed])
+    assert DIALECT.counters(transcript.records, range(3)) == {1: 900_005}
