@@ -207,6 +207,7 @@ _PREAMBLE = re.compile(
     r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
     r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
     r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/|[\w.-]+=$"
+    r"|(?:new|deleted) file mode "
 )
 # How a shell and its tools say that they could not show something: `cat: tide.txt: No such file or directory`.
 _SLIP = re.compile(

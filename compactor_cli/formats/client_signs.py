@@ -65,6 +65,8 @@ AROUND_OUTPUT = pattern(
     r"|</?(?:output|returncode)>|<command with shellId: \S+ is still running\b|\[rerun: b\d+\]$"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"
+    # Of Codex and Gemini CLI.
+    r"|Process (?:exited with code|Group PGID:) \d+$"
     # Of opencode, below an output that it cut.
     r"|The tool call succeeded but the output was truncated\. Full output|Use the Task tool to have explore agent\b"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"

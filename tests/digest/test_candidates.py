@@ -136,3 +136,13 @@ def test_of_quoted_code_a_line_that_only_returns_weighs_less_than_what_it_calls(
     found = candidates_of(analyse(request(conversation(user("how is it read?"), told))), 1_500)
     weights = {one.text.strip(): one.weight for one in found}
     assert weights["return level, errNoGauge"] < weights["level := readGauge(northHarbour)"]
+
+
+def test_an_exit_code_and_the_mode_of_a_file_are_no_answers() -> None:
+    looked = ran("cat harbour.txt", "Process exited with code 0\nthe gate opens at noon")
+    searched = ran('rg -n "tide_table" src', "Process exited with code 1")
+    compared = ran("git diff", "diff --git a/tide.py b/tide.py\ndeleted file mode 100644\n-read_the_gauge()")
+    text = rendered(digest(conversation(user("Tidy up."), *looked, *searched, *compared, says("Done.")), 900).summary)
+    assert "the gate opens at noon" in text
+    assert "Process exited" not in text
+    assert "file mode" not in text
