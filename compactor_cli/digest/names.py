@@ -17,7 +17,7 @@ from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.file_contents import contents
 from compactor_cli.digest.files import is_search, patched_files
 from compactor_cli.digest.salience import FILE_KINDS, KINDS, Lines
-from compactor_cli.digest.shell import shell_operations, unquoted
+from compactor_cli.digest.shell import GIT, shell_operations, unquoted
 from compactor_cli.digest.statements import TokenCache
 from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import (
@@ -144,6 +144,9 @@ def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool =
     if line := shown(command):
         text = opening(line, max_chars)
         is_cut = text.endswith(ELLIPSIS)
+        staged = _STAGES.search(command) if with_last else None
+        if staged and staged[0] not in text:  # without it, the commit would hold nothing
+            text = f"{opening(staged[0].strip(), max_chars)} && {text}"
         subject = opening(sent_subject(command), max_chars) if is_cut and with_last else ""
         after = f' "{subject}"' if subject and subject not in text else ""
         return f"{mark}{text}{_last_of(command) if with_last and is_cut else ''}{mark}{after}"
@@ -155,6 +158,10 @@ def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool =
     part = ", ".join(f"{key} {given[key]}" for key in _PART_KEYS if isinstance(given.get(key), int | list))
     named = f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
     return f"{named} ({part})" if part else named
+
+
+# What a commit after it holds: `git add clock.py && `
+_STAGES = re.compile(rf"\b{GIT}add [^&;|\n]+(?=&& )")
 
 
 def _last_of(command: str) -> str:

@@ -164,6 +164,7 @@ def test_a_commit_without_a_result_is_shown_with_the_first_line_of_its_message()
     edit = call("Edit", "e", file_path="clock.py", old_string="a", new_string="b"), answer("ok", "e")
     one = digest(conversation(user("read the clock once, and commit it"), edit, commit))
     (line,) = (text for text in texts(one, Section.TASK) if text.startswith("No result seen"))
+    assert line.startswith("No result seen of: `git add clock.py && git commit -m ")
     assert line.endswith(' "Read the clock of the northern gauge once"')
 
 
