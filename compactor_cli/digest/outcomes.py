@@ -86,10 +86,11 @@ class _Work:
         return not self.is_answer if self.is_aside else not (self.is_limit or self.changes)
 
     def take_in(self, after: _Work) -> None:
-        """Adds what was done after the user's next words, ``after``."""
+        """Adds what was done after the user's next words, ``after``, but not what was deleted after added ones."""
+        changes = (one for one in after.changes if not (after.is_added and one.action is FileAction.DELETE))
         self.filed = [*self.filed, *after.filed][-_MAX_SET_GOING:]
         self.runs = [*self.runs, *after.runs][-_MAX_SET_GOING:]
-        self.changes = [*self.changes, *after.changes][-_MAX_SET_GOING:]
+        self.changes = [*self.changes, *changes][-_MAX_SET_GOING:]
         self.closing = max(self.closing, after.closing)
 
 

@@ -607,3 +607,12 @@ def test_a_question_without_a_mark_that_comes_in_at_work_keeps_its_answer_and_th
     found = analyse(request(conversation(*session))).outcomes
     assert found[1].text == "edited clock.py, store.py"
     assert found[2].text == "replied: Yes. The key of each hour holds its clock, too."
+
+
+def test_what_is_deleted_for_an_added_request_did_not_come_of_the_one_before_it() -> None:
+    reset = ran("git reset --hard origin/main", "HEAD is now at 354de72 Read the gauges")
+    added = user("also, please confirm that the export still works, and try it with both gauges")
+    tried = *ran("make export", "wrote out/tide.json"), *ran("rm out/tide.json && git status --short", "")
+    one = digest(conversation(user("once done, check out the latest main"), *reset, added, tried, says("It works.")))
+    (first,) = (text for text in (*texts(one, Section.TASK), *texts(one, Section.HISTORY)) if "latest main" in text)
+    assert "deleted" not in first
