@@ -228,6 +228,7 @@ def _wanted(analysis: Analysis, known: set[str], number: int) -> list[str]:
     likely -= _only_in(lines, analysis.progress, likely)
     likely -= _only_in(lines, _not_done(analysis), likely)
     likely -= _only_in(lines, {text for text in lines.numbers if _INDEX_OF_DIFF.match(text)}, likely)
+    likely -= _missing(analysis, likely)
     likely -= _only_in(lines, _searched_for(analysis), {row for row in likely if kinds[row] not in FILE_KINDS})
     likely -= _only_in(lines, _long_listings(lines), likely)
     likely -= _of_patterns(lines, {row: atoms[row] for row in likely if _SLASHED.fullmatch(atoms[row])})
@@ -267,6 +268,20 @@ def _searched_for(analysis: Analysis) -> frozenset[str]:
     found = {at for at in calls if _SEARCHES.match(command_of(analysis.events[at].arguments))}
     lines = analysis.table.lines
     return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in found)
+
+
+def _missing(analysis: Analysis, rows: set[int]) -> set[int]:
+    """Those of these rows of which a command said that there is no such file, and that only commands name otherwise."""
+    lines = analysis.table.lines
+    failed = {text for text in lines.numbers if ": No such file or directory" in text}
+    named = rows.intersection(row for text in failed for row in lines.atoms[lines.numbers[text]])
+    if not named:
+        return named
+    commands = {
+        at for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
+    }
+    tried = (text for text, last in zip(lines.numbers, lines.last, strict=True) if last in commands)
+    return _only_in(lines, {*failed, *tried}, named)
 
 
 _SEARCHES = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?(?:e?grep|rg|git grep)\b[^\n]*\Z")

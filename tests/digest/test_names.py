@@ -76,6 +76,19 @@ def test_hashes_of_a_diff_ranges_of_commits_and_parts_of_a_share_are_no_names() 
     assert not any(piece in index for piece in ("e46fe8b5", "a674965b", "..harbour", "work..", "ellipse_60"))
 
 
+def test_a_file_that_a_command_did_not_find_is_no_name() -> None:
+    looked = [
+        ran(
+            f"cat src/clock_lid.toml src/clock_foot.toml | head -{n}",
+            "cat: src/clock_lid.toml: No such file or directory",
+        )
+        for n in (10, 20)
+    ]
+    made = call("Write", "w", file_path="notes.md", content="The feet stand in src/clock_foot.toml."), answer("ok", "w")
+    assert "src/clock_lid.toml" not in _index(*looked[0], *looked[1])
+    assert "src/clock_foot.toml" in rendered(_drawn(*looked[0], *looked[1], *made).summary)
+
+
 def test_many_short_names_come_before_long_ones_that_are_a_little_likelier() -> None:
     order = ("first", "second", "third", "fourth", "fifth", "sixth")
     long = "".join(f"    midnight_of_the_{word}_hand_before_it_was_set_and_wound_again()\n" for word in order)
