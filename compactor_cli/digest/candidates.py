@@ -356,7 +356,7 @@ def _report_words(event: Event) -> str:
 
 
 def _is_step(sentence: str, *, goes_on: bool, is_past: bool, is_remark: bool) -> bool:
-    """Whether a sentence only announces a step or says how it went; ``is_remark``: little else was said of it."""
+    """Whether a sentence only announces a step or says how it went; ``is_remark``: it is a brief message."""
     is_done_next = goes_on and sentence.endswith(COLONS) and (only_intends(sentence) or _NAMES_STEP.match(sentence))
     is_brief = is_remark and _BRIEF.fullmatch(sentence) is not None
     is_looking = goes_on and is_past and _IS_LOOKING.match(sentence) is not None

@@ -224,9 +224,11 @@ def without_hunks(text: str) -> str:
 
     A hunk ends after the lines that its header counts: a list that follows may begin with the same signs.
     """
+    if "@@ -" not in text:
+        return text
     found: list[str] = []
     old = new = hidden = 0
-    for line in text.split("\n") if "@@ -" in text else ():
+    for line in text.split("\n"):
         if header := _HUNK.match(line):
             old, new = int(header[1] or 1), int(header[2] or 1)
             found += [ELLIPSIS] if found[-1:] != [ELLIPSIS] else []

@@ -118,7 +118,7 @@ def _below_files(lines: Sequence[str]) -> Iterator[str]:
                 kind, message = found[2].lower().rstrip(":"), " ".join(found[3].split())
                 yield f"{file}:{found[1]}: {kind} {message.removeprefix('Error: ')}"
         elif _FILE_ALONE.fullmatch(line):
-            file = _DRIVE.sub("", line.strip()).replace("\\", "/").removeprefix("./")
+            file = _DRIVE.sub("", line).replace("\\", "/").removeprefix("./")
         else:
             yield line
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 from compactor_cli.digest.checks import chain_parts
@@ -356,6 +357,7 @@ def _without_screen(paragraph: str) -> str:
 _LINES_OF_SCREEN = 4
 
 
+@lru_cache(maxsize=256)
 def is_pasted(text: str) -> bool:
     """Whether a message asks for nothing and only shows an output: a terminal session, data, or a log with an error.
 

@@ -256,35 +256,37 @@ def _not_done(analysis: Analysis) -> frozenset[str]:
     left_out = {at for at in calls if at in refused or (events[at].tool is ToolKind.READ and is_search(events[at]))}
     left_out |= {at for at in calls if short_name(events[at].name) in PAGE_TOOLS}
     left_out |= {at for at, event in enumerate(events) if event.of_client}
-    lines = analysis.table.lines
-    return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in left_out)
+    return _newest_in(analysis.table.lines, left_out)
 
 
 def _searched_for(analysis: Analysis) -> frozenset[str]:
     """The lines whose newest event is a command that only searches: its pattern may name what is not there."""
-    calls = (
-        at for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
-    )
-    found = {at for at in calls if _SEARCHES.match(command_of(analysis.events[at].arguments))}
-    lines = analysis.table.lines
-    return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in found)
+    searches = {at for at, one in _commands(analysis) if _SEARCHES.match(command_of(one.arguments))}
+    return _newest_in(analysis.table.lines, searches)
+
+
+_SEARCHES = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?(?:e?grep|rg|git grep)\b[^\n]*\Z")
+
+
+def _commands(analysis: Analysis) -> Iterator[tuple[int, Event]]:
+    """The calls that run a command, each with its position."""
+    calls = ((at, one) for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL)
+    return ((at, one) for at, one in calls if one.tool is ToolKind.COMMAND)
+
+
+def _newest_in(lines: Lines, events: Collection[int]) -> frozenset[str]:
+    """The lines whose newest event is one of these, by position."""
+    return frozenset(text for text, last in zip(lines.numbers, lines.last, strict=True) if last in events)
 
 
 def _missing(analysis: Analysis, rows: set[int]) -> set[int]:
-    """Those of these rows of which a command said that there is no such file, and that only commands name otherwise."""
+    """Those of these rows that a command did not find, as its output shows, and that only commands name otherwise."""
     lines = analysis.table.lines
     failed = {text for text in lines.numbers if ": No such file or directory" in text}
     named = rows.intersection(row for text in failed for row in lines.atoms[lines.numbers[text]])
     if not named:
         return named
-    commands = {
-        at for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL and one.tool is ToolKind.COMMAND
-    }
-    tried = (text for text, last in zip(lines.numbers, lines.last, strict=True) if last in commands)
-    return _only_in(lines, {*failed, *tried}, named)
-
-
-_SEARCHES = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?(?:e?grep|rg|git grep)\b[^\n]*\Z")
+    return _only_in(lines, failed | _newest_in(lines, {at for at, _ in _commands(analysis)}), named)
 
 
 def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:

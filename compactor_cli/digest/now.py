@@ -322,6 +322,7 @@ def _last_telling(analysis: Analysis) -> tuple[Event | None, bool]:
 
 
 def _only_steps(sentence: str) -> bool:
+    """Whether a sentence only announces a step or says how it went."""
     return is_narration(sentence) or is_passing(sentence)
 
 
@@ -429,7 +430,7 @@ def _stated(event: Event, announces: bool, is_quoted: bool) -> list[str]:
     step went. Of a message that ``is_quoted``, only what it announces after the last of those.
     """
     pieces = [one for one in sentences(event.text) if not is_courtesy(one)]
-    stated = [one for one in pieces if not (is_narration(one) or is_passing(one))]
+    stated = [one for one in pieces if not _only_steps(one)]
     if is_quoted:
         # Neither an announcement before the last statement nor how a check went is a step since.
         after = pieces[pieces.index(stated[-1]) + 1 :] if announces and stated else []

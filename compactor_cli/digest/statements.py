@@ -434,7 +434,7 @@ def _is_below(above: Statement, one: Statement) -> bool:
     return one.lead.rpartition("\n")[2] == lead_of(above.text)
 
 
-_STOPS = f".{FULL_STOPS}"
+_STOPS = (".", *FULL_STOPS)
 
 
 def _number(text: str) -> int:
@@ -468,7 +468,8 @@ def running_text(group: Sequence[Statement], marks: Mapping[tuple[int, int], Mar
         if not before or (leads != above and not is_below):
             new = [lead for lead in leads if lead not in shown]
             named = [lead if lead.rstrip("*").endswith((*COLONS, *_STOPS)) else f"{lead}:" for lead in new]
-            named += [ELLIPSIS] if new and new[-1].rstrip("*").endswith((*_STOPS,)) and not statement.opens else []
+            if named and named[-1].rstrip("*").endswith(_STOPS) and not statement.opens:
+                named.append(ELLIPSIS)
             # A heading shows that something else begins; without one, only a mark shows what is left out.
             is_marked = mark.before.startswith(ELLIPSIS) or (lines and lines[-1].endswith(ELLIPSIS))
             is_cut = gap and not (named or is_marked)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
+from math import inf
 
 from compactor_cli.digest.checks import OF_TESTS, covered_since, is_check, standing_checks
 from compactor_cli.digest.commands import CONCLUDES
@@ -262,7 +263,7 @@ def _uncommitted(
             state.commit_before = next(reversed([*earlier_hashes(state, commits, None)]), known)
     named = {path: commit.name for commit in commits for path in commit.named}
     gone = {path for run in runs if "git " in run.key for path in _GONE.findall(run.output)}
-    for state in [one for one in states if not one.is_changed]:
+    for state in (one for one in states if not one.is_changed):
         # Not changed here, but in a commit: others wrote it, or took it out.
         state.commit = named.get(state.path, "")
         state.is_deleted = state.commit != "" and state.path in gone
@@ -434,8 +435,8 @@ def _listed_at_first(
     runs: Sequence[Run], changes: Sequence[FileOperation], commits: Sequence[Commit]
 ) -> tuple[dict[str, int], list[str]]:
     """What git listed before anything was changed or committed, as `_listed_by_git`."""
-    deeds = (*(one.event for one in changes), *(one.event for one in commits))
-    before = [run for run in runs if not deeds or run.event < min(deeds)]
+    first = min((*(one.event for one in changes), *(one.event for one in commits)), default=inf)
+    before = [run for run in runs if run.event < first]
     return _listed_by_git(before, (), with_new=not changes)[:2]
 
 

@@ -55,10 +55,10 @@ _WRITTEN_COMMAND = pattern(
 WRITTEN_CALL = pattern(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
 # Arguments that explain a call to the person who has to allow it, in Gemini CLI, Cursor, OpenHands and Codex.
 ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justification"})
-# Beginnings of lines that tools write around their output for the model's orientation: `[File: tides.txt (80 lines
-# total)]`, `(12 more lines below)`. Of `ls -l`, SWE-agent, mini-swe-agent, OpenHands, patches and others.
 # What Gemini CLI and Qwen Code write above a part of a file.
 ABOVE_PART = pattern(r"\A\s*IMPORTANT: The file content has been truncated\.\n(?:.*\n){1,8}?--- FILE CONTENT.*---\n")
+# Beginnings of lines that tools write around their output for the model's orientation: `[File: tides.txt (80 lines
+# total)]`, `(12 more lines below)`. Of `ls -l`, SWE-agent, mini-swe-agent, OpenHands, patches and others.
 AROUND_OUTPUT = pattern(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
     r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$|<shellId: \S+ completed with exit code 0>$"
