@@ -313,7 +313,7 @@ class _EventReader:
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
         request = typed[1] if typed and _IS_PROSE.match(typed[1]) else ""
         words = self._spoken(user_text(message) or request)
-        if words in self.woken_by:
+        if words and words in self.woken_by:
             self._add(EventKind.ASSISTANT, index, words)
             return
         if last and short_name(last.name) == "skill" and len(words) >= _MIN_SKILL_CHARS:

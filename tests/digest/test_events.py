@@ -579,3 +579,10 @@ def test_what_a_client_writes_above_a_part_of_a_file_is_none_of_it() -> None:
     shown = f"{above}\n--- FILE CONTENT (truncated) ---\nlevel = 3"
     read = call("read_file", "r", file_path="a.py"), answer(shown, "r")
     assert events_of(*read)[-1].text == "level = 3"
+
+
+def test_a_command_that_the_user_ran_is_read_after_the_agent_set_a_prompt_without_words() -> None:
+    wake = call("ScheduleWakeup", "w", delaySeconds=240), answer("scheduled", "w")
+    ran_by_user = user("<bash-input>make tides</bash-input>"), user("<bash-stdout>12 gauges</bash-stdout>")
+    found = events_of(user("read the gauges"), *wake, *ran_by_user)
+    assert [event.text for event in found if event.record >= 3 and event.kind is EventKind.RESULT] == ["12 gauges"]
