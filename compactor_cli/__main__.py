@@ -47,25 +47,14 @@ def _run(main: str) -> NoReturn:
     if os.name != "posix":
         # Other systems lack the locks under which files are replaced, and the signals that stop runs.
         sys.exit(f"compact {_NO_POSIX}")
-    for name in _STOPPING:
-        number = getattr(signal, name)
-        # Signals that the caller ignores (nohup) stay ignored.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
-    gc.set_threshold(*GC_THRESHOLDS)
-    _take_closed_streams()
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        # If another process has set a shared stream to non-blocking, a pause of the writer looks like the end of input.
-        with suppress(OSError):
-            os.set_blocking(stream.fileno(), True)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files and texts may hold what the terminal's encoding lacks.
-        sys.stdout.reconfigure(errors="backslashreplace")
-        if isinstance(sys.stdout.buffer, io.RawIOBase):
-            # With PYTHONUNBUFFERED, a write to a full disk writes what fits and loses the rest without an error.
-            encoding, errors = sys.stdout.encoding, sys.stdout.errors
-            sys.stdout = open(sys.stdout.fileno(), "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115
     try:
+        for name in _STOPPING:
+            number = getattr(signal, name)
+            # Signals that the caller ignores (nohup) stay ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _stop)
+        gc.set_threshold(*GC_THRESHOLDS)
+        _set_up_streams()
         from compactor_cli.cli import program
 
         code: int = getattr(program, main)(sys.argv[1:])
@@ -79,6 +68,21 @@ def _run(main: str) -> NoReturn:
     # Everything goes with the process: a last search for cycles would take longer than a small file.
     gc.freeze()
     sys.exit(code)
+
+
+def _set_up_streams() -> None:
+    _take_closed_streams()
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        # If another process has set a shared stream to non-blocking, a pause of the writer looks like the end of input.
+        with suppress(OSError):
+            os.set_blocking(stream.fileno(), True)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Names of files and texts may hold what the terminal's encoding lacks.
+        sys.stdout.reconfigure(errors="backslashreplace")
+        if isinstance(sys.stdout.buffer, io.RawIOBase):
+            # With PYTHONUNBUFFERED, a write to a full disk writes what fits and loses the rest without an error.
+            encoding, errors = sys.stdout.encoding, sys.stdout.errors
+            sys.stdout = open(sys.stdout.fileno(), "w", encoding=encoding, errors=errors, closefd=False)  # noqa: SIM115
 
 
 def _take_closed_streams() -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.agents.install import AnswerShape, load_client
 from compactor_cli.archive.atomic import write_private
+from compactor_cli.model.errors import raise_from_handler
 from compactor_cli.read.sources import state_folder
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _alarm(seconds: float) -> Iterator[None]:
     """Raise `_TimeOver` in the block when this many seconds are over."""
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise _TimeOver(f"no time left after {seconds:g} s")
+        raise_from_handler(_TimeOver(f"no time left after {seconds:g} s"))
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)

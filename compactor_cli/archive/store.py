@@ -415,9 +415,11 @@ class ArchiveWriter:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self._sidecar:
-            self._sidecar.discard()
-        self._original.discard()
+        try:
+            if self._sidecar:
+                self._sidecar.discard()
+        finally:
+            self._original.discard()
 
     def __call__(self, piece: memoryview | bytes) -> None:
         """Write the next piece."""
@@ -427,7 +429,8 @@ class ArchiveWriter:
     def add_part(self, part: Part) -> None:
         """Enter a compacted transcript in the sidecar of this original; for originals that hold several."""
         if self._sidecar is None:
-            self._sidecar = PartialFile(self._archive.folder).__enter__()
+            self._sidecar = PartialFile(self._archive.folder)  # known before there is a file that has to be removed
+            self._sidecar.__enter__()
         self._sidecar.write(part.line())
 
     def commit(self) -> Blob:
@@ -506,13 +509,12 @@ class PartialFile:
 
     def discard(self) -> None:
         """Remove the file unless it has its final name, and the folder if it was made for it and is empty."""
-        discarded = OutputError("discarded")
-        with contextlib.suppress(OSError, OutputError):
-            self._stack.__exit__(OutputError, discarded, None)
         if self._root >= 0:
             with contextlib.suppress(OSError):
                 os.unlink(self.path.name, dir_fd=self._root)
             self._root = -1
+        with contextlib.suppress(OSError, OutputError):
+            self._stack.__exit__(OutputError, OutputError("discarded"), None)
         self._folders.close()
         if self._made_folder:
             with contextlib.suppress(OSError):

@@ -23,8 +23,9 @@ from typing import Any, NoReturn
 
 from compactor_cli.model.value import dataclass
 
-# Delay before an exception that Python would only have printed is raised again.
-_AGAIN_SECONDS = 0.01
+# Delay before an exception that Python dropped is raised again: longer than it takes to clean up what is only being
+# released, of which it cannot be seen that the exception is on its way.
+_AGAIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,20 +114,24 @@ class InUse(TryLater):
 def raise_from_handler(error: BaseException) -> NoReturn:
     """Raise ``error`` in a signal handler so that it surely reaches the main program.
 
-    A handler runs wherever the main thread is, also in the callback of a weak reference (each import has one) or in a
-    `__del__`. Python only prints exceptions from those; there, the error is raised again `_AGAIN_SECONDS` later.
+    A handler runs wherever the main thread is, and in some places Python drops an exception: the callback of a weak
+    reference (each import has one), a `__del__`, and the closing of a file object that nobody holds any more. So it is
+    raised again every `_AGAIN_SECONDS` unless it is being handled then. Takes SIGALRM and its timer.
     """
     printed = sys.unraisablehook
 
-    def again(number: int, frame: object) -> NoReturn:
-        raise error
+    def again(number: int, frame: object) -> None:
+        handled = sys.exc_info()[1]
+        while handled is not None and handled is not error:
+            handled = handled.__context__
+        if handled is None:
+            raise error
 
-    def retry(unraisable: Any) -> None:
+    def quiet(unraisable: Any) -> None:
         if unraisable.exc_value is not error:
             printed(unraisable)
-            return
-        signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
 
-    sys.unraisablehook = retry
+    sys.unraisablehook = quiet
+    signal.signal(signal.SIGALRM, again)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
     raise error

@@ -342,7 +342,8 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
             folder = self._folder() if self._folder else None
             assert folder is not None  # noqa: S101 -- for the type checker; callers look
             archive = Archive(folder)
-            writer = self._stack.enter_context(archive.writer())
+            writer = self._stack.push(archive.writer())  # before there is a file that has to be removed
+            writer.__enter__()
             if missing := self.content.size_bytes:
                 with streams.open_stream(self._path, limits=NO_LIMITS) as again:  # only what the limits let through
                     while missing and (piece := again.reader.read(min(missing, _PIECE_BYTES))):

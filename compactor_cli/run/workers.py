@@ -31,7 +31,8 @@ Result = TypeVar("Result")
 
 # Tasks that are begun or done beyond the one whose results are next, per worker: bounds the memory.
 AHEAD = 4
-STOP_SECONDS = 5.0
+# How long a stopped worker may take to clean up: it may be in a sync of a slow disk, which nothing interrupts.
+STOP_SECONDS = 30.0
 
 
 @dataclass(slots=True)

@@ -234,14 +234,29 @@ def test_a_signal_that_comes_while_it_loads_ends_it_without_a_traceback(entry: s
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
-def test_a_signal_is_heard_where_python_lets_no_exception_through() -> None:
-    code = """
-import signal, time, weakref
+_WEAK_REFERENCE = """
+owner = type("Owner", (), {})()
+reference = weakref.ref(owner, lambda gone: signal.raise_signal(signal.SIGTERM))
+"""
+_FORGOTTEN_FILE = """
+class Owner(io.RawIOBase):
+    def flush(self):
+        signal.raise_signal(signal.SIGTERM)
+
+owner = Owner()
+"""
+
+
+@pytest.mark.parametrize(
+    "release", [_WEAK_REFERENCE, _FORGOTTEN_FILE], ids=["weak reference", "file that nobody holds"]
+)
+def test_a_signal_is_heard_where_python_lets_no_exception_through(release: str) -> None:
+    code = f"""
+import io, signal, time, weakref
 from compactor_cli.model.errors import raise_from_handler
 
 signal.signal(signal.SIGTERM, lambda number, frame: raise_from_handler(SystemExit(7)))
-owner = type("Owner", (), {})()
-reference = weakref.ref(owner, lambda gone: signal.raise_signal(signal.SIGTERM))
+{release}
 del owner
 time.sleep(30)
 """
@@ -266,12 +281,32 @@ def _stopped(number: int, arguments: list[str], folder: Path) -> int:
     return process.wait(60)
 
 
+def test_what_a_stopped_run_cleans_up_is_not_interrupted_again() -> None:
+    code = """
+import signal, time
+from compactor_cli.model.errors import raise_from_handler
+
+signal.signal(signal.SIGTERM, lambda number, frame: raise_from_handler(SystemExit(7)))
+try:
+    signal.raise_signal(signal.SIGTERM)
+finally:
+    try:
+        raise ValueError
+    except ValueError:
+        time.sleep(1.5)
+    time.sleep(1.5)
+    print("cleaned up")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"cleaned up\n", b"")
+
+
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_run_dies_of_the_signal_and_leaves_whole_files(number: int, jobs: str, home: Path) -> None:
     tree = home / "work" / "tree"
     tree.mkdir()
-    rows = 400  # more than can be done before the signal comes
+    rows = 150  # more than can be done before the signal comes
     source = dataset_bytes(rows)
     for name in ("a", "b", "c", "d"):
         (tree / f"{name}.jsonl").write_bytes(source)
