@@ -141,7 +141,7 @@ def written_lines(changes: Iterable[tuple[str, str]], source: str) -> tuple[str,
     new = (_LIST_MARK.sub("", line) if line.startswith(("-", "+", "*")) else line for line in new)
     known = [line for line in dict.fromkeys(new) if 0 < len(line) <= _MAX_LINE_CHARS and line in source]
     known = [line for line in known if not is_noise(line)]
-    telling = [line for line in known if not is_scrap(line.removeprefix("return ").removeprefix("// ").rstrip(","))]
+    telling = [line for line in known if not is_scrap(_BEFORE_CODE.sub("", line).rstrip(","))]
     most = sorted(telling, key=line_worth)[-_MAX_LINES:]
     return tuple(line for line in telling if line in most)
 
@@ -160,6 +160,8 @@ def line_worth(line: str) -> tuple[bool, int]:
 
 
 _LIST_MARK = pattern(r"^[-+*] +")
+# What may stand before code that reads alone: `return level`, `// the level`, `.filter(gauge => gauge.is_open)`
+_BEFORE_CODE = pattern(r"^(?:return |// |\.(?=\w+\(.*\)))")
 
 
 def written_text(call: Event, path: str) -> str | None:

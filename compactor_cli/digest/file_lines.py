@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from compactor_cli.digest.edits import MAX_SHOWN_LINES, line_worth
+from compactor_cli.digest.edits import MAX_SHOWN_LINES, PROSE, line_worth
 from compactor_cli.digest.file_contents import Content, contents
 from compactor_cli.digest.files import FileState, is_of_skill, is_throwaway
 from compactor_cli.digest.language import FixedWords
@@ -155,13 +155,24 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     is_shown = not (state.commit or state.is_deleted or is_throwaway(state.path))
     if not parts and names > _DETAILS[0][0]:
         lines = max(lines, 1)  # a file without names to show gets a line instead
-    most = sorted(state.lines, key=line_worth)[-lines:] if lines and is_shown else []
+    most = sorted(state.lines, key=lambda one: _worth(one, state))[-lines:] if lines and is_shown else []
     line = " · ".join(f"`{one}`" for one in state.lines if one in most)
     line = f"{words.colon if not added else ' · '}{line}" if line else ""
     # The target of a move may have no status: what happened is stated under its old path.
     status = state_text(state, words)
     text = f"{state.path} — {status}{added}{line}" if status or added else state.path
-    return Item(text=text, records=records_of(state.records[-1:]))
+    return Item(text=text, records=records_of((*map(state.lines.__getitem__, most), *state.records[-1:])))
+
+
+def _worth(line: str, state: FileState) -> tuple[bool, int, int]:
+    """A sort key, highest for the line to show first: code, or the beginning of a sentence, then of the newest edit."""
+    is_code, length = line_worth(line)
+    is_begun = line[0] != "(" and not line[0].islower()
+    is_telling = is_begun if state.path.endswith(PROSE) else is_code and length >= _MIN_TELLING_CHARS
+    return is_telling, state.lines[line], length
+
+
+_MIN_TELLING_CHARS = 16
 
 
 def _lists(

@@ -101,7 +101,7 @@ class FileState:
     removed: dict[str, None] = field(default_factory=dict)  # functions that its edits took out
     had: dict[str, None] = field(default_factory=dict)  # names that it had before, as what its edits took out shows
     within: dict[str, None] = field(default_factory=dict)  # definitions that its edits change something in
-    lines: tuple[str, ...] = ()  # lines that its edits wrote and that still stand, newest last
+    lines: dict[str, int] = field(default_factory=dict)  # lines of its edits that still stand, each with its record
     commit: str = ""  # hash of the commit that holds the last change
     commit_before: str = ""  # if none holds it: hash of the newest commit of the file before
     is_reverted: bool = False
@@ -478,7 +478,7 @@ def _apply(state: FileState, operation: FileOperation) -> None:
         if not state.is_changed:
             state.records.append(operation.record)
         for _, text in operation.replaced:  # what the text lacks by now, somebody took out
-            state.lines = tuple(line for line in state.lines if line in text)
+            state.lines = {line: record for line, record in state.lines.items() if line in text}
             state.added = {name: None for name in state.added if name.removesuffix("()") in text}
         return
     state.changed = operation.event
@@ -502,7 +502,8 @@ def _apply(state: FileState, operation: FileOperation) -> None:
     replaced = [pair for pair in operation.replaced if pair[0] or operation.action is FileAction.CREATE]
     standing = (line for line in state.lines if not any(overwrites(line, *pair) for pair in replaced))
     standing = (line for line in standing if renamed.isdisjoint(re.findall(r"\w+", line)))
-    state.lines = shown_lines(tuple(standing), operation.lines)
+    written = state.lines | dict.fromkeys(operation.lines, operation.record)
+    state.lines = {line: written[line] for line in shown_lines(tuple(standing), operation.lines)}
     _note_reverted(state, operation)
     if operation.action is FileAction.DELETE and state.moved_to:
         return  # `git rm --cached` after `mv`: the file was moved
@@ -541,7 +542,7 @@ def _note_reverted(state: FileState, operation: FileOperation) -> None:
     is_undone = operation.only_undoes and not (state.least_edits or state.is_created)
     state.is_reverted = operation.action is FileAction.REVERT or is_undone
     if state.is_reverted:
-        state.lines, state.added, state.removed, state.within = (), {}, {}, {}
+        state.lines, state.added, state.removed, state.within = {}, {}, {}, {}
     elif operation.is_cancelled and len(state.records) > 1:
         state.records.pop()
 

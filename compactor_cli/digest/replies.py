@@ -330,6 +330,7 @@ def _keys(found: re.Match[str]) -> list[str]:
 
 
 _OWN_LIST = pattern(r"\W*\d+[.)] +\S")
+_HAS_LIST = pattern(r"[.:!?] 1[.)] \S.* 2[.)] \S")
 _OF_REASONS = pattern(r"\b(?:because|reasons?|why|benefits?|pros|cons)\b\W*\Z")
 
 
@@ -345,8 +346,11 @@ def chosen_options(answer: str, options: Mapping[str, str]) -> list[str]:
             return named
     if _TO_EACH.match(answer):
         return []
-    # A user who asks back about one option may choose in another sentence.
-    for words in (answer, *(one for one in sentences(answer) if not one.endswith(QUESTION_MARKS))):
+    # A user who asks back about one option may choose in another sentence, but not by the number of an entry of a list
+    # of their own.
+    pieces = (one for one in sentences(answer) if not one.endswith(QUESTION_MARKS))
+    has_list = _HAS_LIST.search(answer)
+    for words in (answer, *(one for one in pieces if not (has_list and _OWN_LIST.match(one)))):
         found = _POINTS.search(words)
         if found and _ASKS_OF_ONE.match(words, found.end()):
             continue

@@ -388,7 +388,37 @@ def test_lines_of_earlier_edits_are_shown_as_long_as_they_stand() -> None:
         for n, (old, new) in enumerate(steps)
         for part in (call("Edit", str(n), file_path="a.py", old_string=old, new_string=new), answer("ok", str(n)))
     ]
-    assert replay(file_operations(events_of(*edits)))[0].lines == ("name = 'CAS-02'", "limit = 45", "tries = 5")
+    assert [*replay(file_operations(events_of(*edits)))[0].lines] == ["name = 'CAS-02'", "limit = 45", "tries = 5"]
+
+
+def test_the_line_shown_of_a_file_is_of_its_newest_edit_and_cited_with_the_record_that_wrote_it() -> None:
+    def edit(number: str, old: str, new: str) -> tuple[Message, ...]:
+        return call("Edit", number, file_path="gauges.sql", old_string=old, new_string=new), answer("ok", number)
+
+    title = "constraint title_length check (char_length(trim(title)) > 0 and char_length(title) <= 100),"
+    address = "constraint address_form check (address like 'https://%')"
+    steps = edit("1", "drawn date", f"drawn date\n{title}"), edit("2", title, f"{title}\n{address}")
+    found = replay(file_operations(events_of(*steps)))
+    one_line, both = (file_items(found, room, token_cache(), EN)[0] for room in (40, 200))
+    assert (one_line.text, one_line.records) == (f"gauges.sql — edited ×2: `{address}`", (2,))
+    assert (f"`{title}` · `{address}`" in both.text, both.records) == (True, (0, 2))
+
+
+def test_a_line_that_goes_on_a_chain_of_calls_is_shown() -> None:
+    new = 'gauges\n    .eq("harbour", harbour.id)'
+    edit = call("Edit", "1", file_path="gauges.ts", old_string="gauges", new_string=new), answer("ok", "1")
+    (item,) = file_items(replay(file_operations(events_of(*edit))), 200, token_cache(), EN)
+    assert item.text == 'gauges.ts — edited: `.eq("harbour", harbour.id)`'
+
+
+def test_of_a_text_a_line_is_shown_that_begins_a_sentence() -> None:
+    new = "The gauge is read at ebb\n(see `tide.py:12`), so that the reading of the quay wall is not lost at all.\n"
+    edit = (
+        call("Edit", "1", file_path="plan.md", old_string="x", new_string=f"{new}which is enough."),
+        answer("ok", "1"),
+    )
+    (item,) = file_items(replay(file_operations(events_of(*edit))), 32, token_cache(), EN)
+    assert item.text == "plan.md — edited: `The gauge is read at ebb`"
 
 
 def test_a_name_that_a_later_edit_takes_out_again_is_not_named_as_added() -> None:

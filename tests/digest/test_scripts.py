@@ -27,7 +27,7 @@ def test_a_script_that_was_written_before_edits_the_files_that_it_writes_when_it
     found = states(written("apply_fix.py", EDITING))
     assert "/repo/tide/gauge.py" not in found
     found = states(written("apply_fix.py", EDITING), ran("cd /repo && python apply_fix.py", "done"))
-    assert (found["/repo/tide/gauge.py"].edits, found["/repo/tide/gauge.py"].lines) == (1, ("gauge_limit = 45",))
+    assert (found["/repo/tide/gauge.py"].edits, [*found["/repo/tide/gauge.py"].lines]) == (1, ["gauge_limit = 45"])
     failed = ran("cd /repo && python apply_fix.py", "Exit code 1\nKeyError: 'x'", is_error=True)
     assert "/repo/tide/gauge.py" not in states(written("apply_fix.py", EDITING), failed)
 
@@ -38,7 +38,7 @@ def test_a_script_that_is_written_and_run_in_one_line_edits_once() -> None:
 
 
 def test_the_line_that_a_here_document_puts_into_a_file_is_known() -> None:
-    assert states(ran(f"python3 - <<'EOF'\n{EDITING}\nEOF", ""))["tide/gauge.py"].lines == ("gauge_limit = 45",)
+    assert states(ran(f"python3 - <<'EOF'\n{EDITING}\nEOF", ""))["tide/gauge.py"].lines == {"gauge_limit = 45": 0}
 
 
 def test_scripts_for_a_try_are_named_together_and_fix_nothing() -> None:

@@ -116,6 +116,15 @@ def test_the_option_that_was_chosen_is_stated_with_its_words_and_the_others_as_n
     ]
 
 
+def test_the_numbers_of_a_list_of_the_users_own_choose_no_option() -> None:
+    plan = "The plan:\n1. Read the gauge at ebb.\n2. Close the lock of the quay.\n3. Log both.\n\n"
+    reply = "Looks good overall. Proceed with:\n\n1. Reading the gauge at ebb.\n2. Closing the lock at night only.\n"
+    asked = call("ask_user", "1", questions=[{"question": f"{plan}Does this plan for the lock sound good?"}])
+    (one,) = decisions(events_of(asked, answer(reply, "1")))
+    assert (one.detail, one.given_up) == ("", ())
+    assert "Closing the lock at night only" in one.text
+
+
 def test_what_was_chosen_is_stated_with_what_came_of_it_and_what_comes_later_is_not_given_up() -> None:
     offer = says("Two ways:\n1. one run a gauge\n2. a lock on the table\n\nWhich one?")
     edited = (call("Edit", "e", file_path="lock.py", old_string="a", new_string="b"), answer("ok", "e"))
