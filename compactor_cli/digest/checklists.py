@@ -88,7 +88,7 @@ def checked(
     edits = [one.record for one in operations if one.record > newest and one.action is not FileAction.READ]
     asked = [message.record for message in since if message.stands_alone]
     unfinished = [todo for todo in state.todos if todo.state is not State.DONE]
-    is_left = len(asked) >= _MIN_ASKED_SINCE and edits[-1:] > asked[:1]
+    is_left = len(asked) >= _MIN_ASKED_SINCE
     return replace(
         state,
         is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),

@@ -29,6 +29,11 @@ def acting_line(command: str) -> str:
     return shown(acting_part(command))
 
 
+def failing_part(command: str, line: str) -> str:
+    """The part of a chain that may have failed with this line: the acting one, but git may have failed in any part."""
+    return shown(command) if line.startswith("fatal: ") else acting_part(command)
+
+
 # `git commit -m "Read the tide"`, `--body "…"`
 _MESSAGE = pattern(
     rf"""(\b{GIT}commit\b[^|;&\n"']*? -[a-z]*m|--body) """

@@ -104,6 +104,22 @@ def _named(names: Iterable[str], paths: Mapping[str, str]) -> set[str]:
     return found
 
 
+def listed_files(names: Iterable[str], paths: Iterable[str]) -> set[str]:
+    """The files that a list of git names: those below the folder to which most of the names are relative."""
+    wanted, by_folder = {*names}, dict[str, set[str]]()
+    for path in paths:
+        for name in wanted.intersection(ends_of(path)):
+            by_folder.setdefault(path.removesuffix(name), set()).add(path)
+    best = min(by_folder, key=lambda folder: (-len(by_folder[folder]), len(folder)), default="")
+    return by_folder.get(best, set())
+
+
+def ends_of(path: str) -> list[str]:
+    """A path as it may be written from each of the folders above it."""
+    parts = path.split("/")
+    return ["/".join(parts[first:]) for first in range(len(parts))]
+
+
 def _between_slashes(path: str) -> str:
     # Without its `~/`, a path is the end of its absolute form, and is found by that.
     return f"/{path.removeprefix('~/').strip('/')}/"
@@ -407,8 +423,7 @@ def unpushed(
     """
     is_wanted = is_pushed or next(pushes(runs), None) is not None
     positions = [run.event for run in _likely_pushes(runs)] if is_wanted else []
-    shown = (run for run in runs if "git status" in run.key)
-    in_step = {found[1]: run.event for run in shown if (found := _IN_STEP.search(run.output))}
+    in_step = {branch: run.event for run in runs if (branch := branch_in_step(run))}
     pushed = {branch: max((at, *positions[-1:])) for branch, at in in_step.items()}
     default = positions[-1] if positions else _BEFORE if is_pushed else None
     known = () if any(_REPLACES.search(run.key) for run in runs) else before
@@ -437,7 +452,21 @@ _SHOWN_PUSHED = pattern(r"^ +(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\* \[new branch\
 _BEFORE = -2
 # What rewrites earlier commits.
 _REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
-_IN_STEP = pattern(r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'")
+
+
+def branch_in_step(run: Run) -> str:
+    """The branch that a `git status` or `git log` shows to be where its upstream is; empty where it shows none."""
+    found = _IN_STEP.search(run.output) if _SHOWS_UPSTREAM.search(run.key) else None
+    return next(filter(None, found.groups())) if found else ""
+
+
+_SHOWS_UPSTREAM = pattern(rf"\b{GIT}(?:status|log)\b")
+# `## tides...origin/tides` and `1a2b3c4 (HEAD -> tides, origin/tides)`, too
+_IN_STEP = pattern(
+    r"Your branch is up to date with '[^/'\s]+/([^'\s]+)'|^## (\S+?)\.{3}[^\s/]+/\S+$"
+    r"|\(HEAD -> ([^\s,)]+), (?:[^)\n]+, )?[^\s,)/]+/\3[,)]",
+    re.MULTILINE,
+)
 
 
 def is_push_forbidden(events: Sequence[Event]) -> bool:

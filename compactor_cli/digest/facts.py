@@ -6,6 +6,7 @@ older changes, calls of services, then the rest.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
-from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, sent_words
-from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
+from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, failing_part, sent_words
+from compactor_cli.digest.commits import PUSHED, PUSHES, branch_in_step, merged_requests
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
@@ -164,10 +165,15 @@ _GIT_CALL = pattern(rf"\b{GIT}(?:status|log|diff|show|branch)\b")
 def _branch_item(analysis: Analysis) -> Item:
     """The branch, with where it is, how far from the one it follows, and whether its commits were pushed."""
     words, work = analysis.words, analysis.work
-    place = f" {words.within} {work.tree or analysis.place}" if work.tree or analysis.place else ""
+    place = work.tree or analysis.place
+    if place and not work.tree:
+        shown = (run.command for run in analysis.runs if run.result_record == work.branch_record)
+        place = posixpath.normpath(posixpath.join(place, next(filter(None, map(entered, shown)), "")))
+    place = f" {words.within} {place}" if place else ""
     commits = work.commits if work.tree else [one for one in work.commits if one.event not in work.elsewhere]
     is_own = bool(commits) and commits[-1].branch in ("", work.branch)
-    is_local = is_own and not (work.is_pushed or work.unpushed)
+    is_there = is_own and any(one.event > commits[-1].event and branch_in_step(one) for one in analysis.runs)
+    is_local = is_own and not (work.is_pushed or work.unpushed or is_there)
     state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)
     text = f"{words.branch} {work.branch}{place}{state}{_without_commit(analysis)}"
     return Item(text=text, records=records_of((work.branch_record,)))
@@ -433,7 +439,8 @@ _NUMBER = re.compile(r"(\d+)")
 
 def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False, folder: str = "") -> Item:
     """A run as one item; its text is empty where it would show too little."""
-    acting = acting_part(run.command)
+    is_failed = run.outcome is CommandOutcome.FAILED
+    acting = failing_part(run.command, run.line) if is_failed else acting_part(run.command)
     acting = acting if folder else plain_git(acting)
     line = brief(acting, _MAX_COMMAND_CHARS)
     # What was fetched, and how the branch stood then, is out of date.
@@ -449,7 +456,7 @@ def _run_item(run: Run, times: int, words: FixedWords, *, is_older: bool = False
     outcome = words.ok if run.outcome is CommandOutcome.OK else words.failed
     often += f" {words.older}" if is_older and not run.acts_outside else ""
     # Of a search that only counts the errors, the number.
-    number = run.output.strip() if run.outcome is CommandOutcome.FAILED else ""
+    number = run.output.strip() if is_failed else ""
     printed = _own_line(run, line) or (number if number.isdecimal() else "")
     # Success alone carries little information, unless the run acted outside or checked the work.
     is_shown = not _TEXT_UNSEEN.search(line) and (run.acts_outside or is_check(run.command))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, done_instead, is_check, tests_not_run
-from compactor_cli.digest.commands import acting_part, command_key, sent_subject, shown
-from compactor_cli.digest.commits import is_push_forbidden
+from compactor_cli.digest.commands import command_key, failing_part, sent_subject, shown
+from compactor_cli.digest.commits import ends_of, is_push_forbidden
 from compactor_cli.digest.edits import WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
@@ -27,7 +27,6 @@ from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.texts import ELLIPSIS, opening, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, command_of
 from compactor_cli.digest.wants import newest_request, stop_of_edit, verified_by_hand, verifying_commands
-from compactor_cli.digest.work_state import ends_of
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.model.patterns import pattern
@@ -274,9 +273,7 @@ _MESSAGE_UNSEEN = f"git commit -m {ELLIPSIS}"
 
 
 def _brief(error: ErrorRecord) -> str:
-    # Git may have failed with this line at any part of a chain of commands.
-    command = shown(error.command) if error.line.startswith("fatal: ") else acting_part(error.command)
-    return brief(command, _MAX_COMMAND_CHARS)
+    return brief(failing_part(error.command, error.line), _MAX_COMMAND_CHARS)
 
 
 def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:

@@ -24,6 +24,7 @@ from compactor_cli.digest.names import PATH_ALONE
 from compactor_cli.digest.noise import DEFINERS, JSON_MEMBER, MODIFIER, is_amid_code, is_import, is_noise, is_scrap
 from compactor_cli.digest.runs import rerun
 from compactor_cli.digest.salience import Scores, shortened
+from compactor_cli.digest.shell import segments
 from compactor_cli.digest.statements import Statement, StatementForm
 from compactor_cli.digest.texts import MAX_CHARS
 from compactor_cli.digest.tools import REPORTING_TOOLS, FileAction, ToolKind, is_lookup, is_own, short_name
@@ -109,6 +110,7 @@ class _Sources:
         self._words = analysis.words
         self._only_reads = {run.event for run in analysis.runs if run.is_read_only}
         self._passed = passed_checks(analysis.runs)
+        self._of_help = {run.event for run in analysis.runs if _only_asks_for_help(run.command)}
         looks = {run.event for run in analysis.runs if run.is_read_only or _LISTS.search(run.key)}
         self._past = past_looks(analysis) & looks
         self._found_by = self._lines_before(analysis)
@@ -182,12 +184,28 @@ class _Sources:
         # A command or a search is the label of its result.
         if event.kind is EventKind.CALL and event.tool in (ToolKind.READ, ToolKind.COMMAND):
             return True
-        # The output of a passed check adds nothing to the fact that it passed.
-        if event.call in self._passed or line in self._analysis.progress:
+        # The output of a passed check adds nothing to the fact that it passed; the help of a program can be had again.
+        if event.call in self._passed or event.call in self._of_help or line in self._analysis.progress:
+            return True
+        if is_result and event.tool is ToolKind.COMMAND and _is_echoed(line, self._events[event.call].text):
             return True
         if is_result and (is_notice(line) or started_id(line) or PATH_ALONE.fullmatch(line.strip("•*-'\", "))):
             return True  # a path alone, as in a listing, belongs to the index of names
         return bool(_PREAMBLE.match(line)) or is_import(_PLACE.sub("", line) if ":" in line else line)
+
+
+def _only_asks_for_help(command: str) -> bool:
+    """Whether each step of a command line prints the help of a program, or passes it on: `tide --help | head`."""
+    steps = [step for step in segments(command) if not _PASSES_ON.match(step)]
+    return bool(steps) and all("--help" in step for step in steps)
+
+
+_PASSES_ON = pattern(r"\s*(?:head|tail|grep|rg|sed|cd|echo|true)\b")
+
+
+def _is_echoed(line: str, command: str) -> bool:
+    """Whether a line of an output is a text that the command itself gives: `|| echo "no gauge"`."""
+    return "echo" in command and any(f"{mark}{line}{mark}" in command for mark in "\"'")
 
 
 def _places(output: str) -> dict[str, int]:

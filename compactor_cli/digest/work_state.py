@@ -15,9 +15,11 @@ from compactor_cli.digest.commits import (
     Commit,
     after_rebases,
     earlier_hashes,
+    ends_of,
     find_commits,
     held_by,
     last_stash,
+    listed_files,
     named_to,
     pushes,
     seen_from,
@@ -246,11 +248,12 @@ def _uncommitted(
     unseen = {one.path for one in here if one.path not in held and is_ignored(one, end)}
     # If git ignores a new file, it more often ignores the whole folder than that file alone.
     folders = {posixpath.dirname(one.path) for one in here if one.is_created and one.path in unseen} - {""}
+    named_by_git = listed_files(listed, [state.path for state in here])
     found: list[FileState] = []
     for state in here:
         # Git also lists as changed what an unfinished merge brings.
         is_merged = state.changed < merged_at and conflicts.isdisjoint(ends_of(state.path))
-        is_listed = not listed.keys().isdisjoint(ends_of(state.path)) or _is_in(untracked, state.path)
+        is_listed = state.path in named_by_git or _is_in(untracked, state.path)
         is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
         known = state.commit.rpartition(", ")[2] or state.commit_before  # from an earlier summary
@@ -464,12 +467,6 @@ def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict
     return uncommitted | {
         path: listed[path] for path in islice((one for one in listed if one not in known), _MAX_LISTED)
     }
-
-
-def ends_of(path: str) -> list[str]:
-    """A path as it may be written from each of the folders above it."""
-    parts = path.split("/")
-    return ["/".join(parts[first:]) for first in range(len(parts))]
 
 
 _MAX_LISTED = 200

@@ -61,7 +61,8 @@ ABOVE_PART = pattern(r"\A\s*IMPORTANT: The file content has been truncated\.\n(?
 # total)]`, `(12 more lines below)`. Of `ls -l`, SWE-agent, mini-swe-agent, OpenHands, patches and others.
 AROUND_OUTPUT = pattern(
     r"[-dl](?:[r-][w-][xsStT-]){3}|\[File: .* lines total\)\]|\(\d+ more lines (?:above|below)\)"
-    r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$|<shellId: \S+ completed with exit code 0>$"
+    r"|Shell cwd was reset to |\((?:Bash completed with )?no output\)$|<shellId: \S+ completed with exit code \d+>$"
+    r"|Active shell sessions:$|shellId: \d+(?:, pid: | was already stopped\b)|current command: "
     r"|</?(?:output|returncode)>|<command with shellId: \S+ is still running\b|\[rerun: b\d+\]$"
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"

@@ -146,3 +146,16 @@ def test_an_exit_code_and_the_mode_of_a_file_are_no_answers() -> None:
     assert "the gate opens at noon" in text
     assert "Process exited" not in text
     assert "file mode" not in text
+
+
+def test_the_help_of_a_program_a_list_of_shells_and_a_text_of_the_command_itself_tell_nothing() -> None:
+    options = "".join(f"  --{one}-wide   read each harbour_gauge of the {one}\n" for one in ("harbour", "quay", "lock"))
+    helped = ran("tide --help | head -40", f"Options:\n{options}")
+    shells = "shellId: 3 was already stopped\n\nActive shell sessions:\n  shellId: 0, pid: 18, status: completed"
+    listed = call("read_bash", "r", shellId="3"), answer(f"{shells}\n    current command: cat harbour_gauge.txt", "r")
+    looked = ran('ls harbour/.tide || echo "no harbour_gauge directory here"', "no harbour_gauge directory here")
+    shown = ran("cat tide.txt", "the harbour_gauge opens at noon")
+    steps = (*helped, *listed, *looked, *shown)
+    text = rendered(digest(conversation(user("read the harbour_gauge"), *steps, says("Read.")), 1_200).summary)
+    assert "opens at noon" in text
+    assert not any(part in text for part in ("--harbour-wide", "current command", ": no harbour_gauge directory"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, texts, user
 
-from compactor_cli.digest.commands import acting_part, command_key, shown
+from compactor_cli.digest.commands import acting_part, command_key, failing_part, shown
 from compactor_cli.digest.error_lines import error_line
 from compactor_cli.digest.runs import CommandOutcome, runs
 from compactor_cli.digest.tools import command_of
@@ -355,3 +355,9 @@ def test_what_a_here_document_writes_is_no_command() -> None:
 def test_of_a_linters_counts_the_one_of_all_problems_is_stated() -> None:
     printed = "✖ 88 problems (0 errors, 88 warnings)\n  0 errors and 1 warning potentially fixable with `--fix`."
     assert runs(events_of(*ran("yarn lint", printed)))[0].line == "✖ 88 problems (0 errors, 88 warnings)"
+
+
+def test_of_a_chain_that_git_failed_in_the_whole_is_shown() -> None:
+    chain = "git branch kept 4f1c2aa && git reset --hard 1a2b3c4"
+    assert failing_part(chain, "fatal: cannot lock ref 'refs/heads/kept'") == chain
+    assert failing_part(chain, "error: nothing to reset") == "git reset --hard 1a2b3c4"

@@ -1826,6 +1826,26 @@ def test_a_test_that_an_edit_took_out_is_not_called_fixed() -> None:
     assert "fixed by push_test.go" in fixed[0]
 
 
+@pytest.mark.parametrize(
+    "shown_later",
+    [
+        ("git status -sb", "## tides...origin/tides"),
+        (
+            "cd harbour && git log --oneline --decorate -3",
+            "1a2b3c4 (HEAD -> tides, tag: v1, origin/tides) read the gauge",
+        ),
+        ("git status", "On branch tides\nYour branch is up to date with 'origin/tides'.\n"),
+    ],
+)
+def test_a_push_that_failed_is_no_open_error_once_the_branch_is_shown_to_be_pushed(
+    shown_later: tuple[str, str],
+) -> None:
+    push = ran("git push", "fatal: could not read Username for 'https://github.com'", is_error=True)
+    assert shown(push, ran(*shown_later)) == ([], [])
+    behind = ran("git status -sb", "## tides...origin/tides [ahead 1]")
+    assert len(shown(push, behind)[0]) == 1
+
+
 def test_what_is_called_a_problem_where_nothing_failed_and_nobody_asked_about_one_is_not_open() -> None:
     words = says("The real problem is this: `open_gate` restores the log only where no `gauge.log` is there.")
     push = ran("git push -u origin tides", "branch 'tides' set up to track 'origin/tides'.")

@@ -704,6 +704,13 @@ def test_how_far_a_branch_is_from_the_one_that_it_follows_stands_with_it_until_s
     assert facts(user("look"), ran("git status", whole), pushed, says("ok"))[0] == "branch clock"
 
 
+def test_a_branch_is_placed_where_git_ran_and_not_called_unpushed_once_it_is_shown_to_be_pushed() -> None:
+    commit = ran("cd tides && git commit -am x", "[main 4f1c2aa] read the gauge\n 1 file changed")
+    assert facts(user("store it"), *commit)[0] == "branch main, no push seen"
+    status = ran("cd tides && git status -sb", "## main...origin/main")
+    assert facts(user("store it"), *commit, *status)[0] == "branch main"
+
+
 def test_what_was_closed_since_is_no_open_fact() -> None:
     opened = ran('bd create --title="One clock"', "Created issue: tide-l0ud — One clock · Status: open")
     closed = ran("bd close tide-l0ud", "Closed tide-l0ud")

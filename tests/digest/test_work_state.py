@@ -852,3 +852,14 @@ def test_a_file_that_was_only_read_and_that_a_commit_takes_out_is_deleted() -> N
     taken = ran("git add -A && git status --short && git commit -m init", shown)
     one = digest(conversation(user("commit it all"), *read, taken), 3_000)
     assert "plan.md — read, deleted, in commit 4f1c2aa" in texts(one, Section.FILES)
+
+
+def test_a_name_that_git_lists_means_the_file_below_the_folder_where_it_was_called() -> None:
+    def write(path: str) -> tuple[Message, ...]:
+        return call("Write", path, file_path=path, content=path), answer("ok", path)
+
+    commit = ran("cd tides && git add gauges && git commit -m x", "[main 4f1c2aa] x\n 1 file changed")
+    paths = ("tides/gauges/README.md", "tides/README.md", "tides/locks/a.py")
+    status = ran("cd tides && git status --short", " M README.md\n?? locks/a.py")
+    first, *others = map(write, paths)
+    assert is_open(first, commit, *others, status)[0] == "Not committed: tides/{locks/a.py, README.md}"
