@@ -12,12 +12,12 @@ from itertools import islice, pairwise
 from operator import attrgetter
 
 from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, is_read_only, shown
-from compactor_cli.digest.edits import PROSE, WRITING
+from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line, placed
 from compactor_cli.digest.events import Event
-from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
+from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.runs import CommandOutcome, Run
-from compactor_cli.digest.shell import GIT, SHORTENS, scripts_run, segments, unquoted
+from compactor_cli.digest.shell import GIT, SHORTENS, segments, unquoted
 from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
@@ -563,37 +563,16 @@ def _not_run_again(run: Run, later: Sequence[Run]) -> str:
     ran = [command for one in later for command in (one.key, one.echoed) if command]
     parts_of = map(chain_parts, (run.key, run.echoed))
     chains = [[part for part in parts if is_check(part) and not is_read_only(part)] for parts in parts_of]
-    left = [[part for part in parts if not any(contains(one, part) for one in ran)] for parts in chains if parts]
+    left = [[part for part in parts if not _is_in_one(part, ran)] for parts in chains if parts]
     fewest = min(left, key=len, default=None)
     return run.key if fewest is None or (fewest and fewest in chains) else " && ".join(fewest)
 
 
-def tests_not_run(
-    operations: Sequence[FileOperation], files: Iterable[FileState], runs: Sequence[Run]
-) -> dict[str, int]:
-    """The test files that were written, each with its record, if no tests were run since the first of them.
-
-    Files that a command ran as scripts, and files that are gone, are left out. Empty if tests were run.
-    """
-    changed = (one for one in operations if one.action in WRITING and not is_throwaway(one.path))
-    written = [one for one in changed if TEST_FILE.search(one.path)]
-    there = {state.path for state in files if not (state.is_deleted or state.is_reverted)}
-    first = next((one.event for one in written if one.path in there), None)
-    if first is None:
-        return {}
-    since = [run.command for run in runs if run.event > first and not run.is_read_only]
-    if any(map(_RUNS_TESTS.search, since)):
-        return {}
-    # By the end of a path, as the folder that a line enters may be unknown.
-    run = {name for command in since for name in _SCRIPT.findall(command)}
-    run |= {path for command in since for path, _, _ in scripts_run(command)}
-    left = (one for one in reversed(written) if one.path in there)
-    return {one.path: one.record for one in left if not f"/{one.path}".endswith(tuple(f"/{name}" for name in run))}
+def _is_in_one(part: str, ran: Iterable[str]) -> bool:
+    """Whether one of these command lines contains a check, or calls the linter that a script of the package calls."""
+    is_script = _LINT_SCRIPT.fullmatch(part) is not None
+    return any(contains(one, part) or (is_script and _LINTER.search(one)) for one in ran)
 
 
-# `python3 -u tests/test_tides.py`
-_SCRIPT = pattern(r"\b(?:python[\d.]*|node|bun|ruby|bash|sh)(?: -\w+)* ((?![-/~])[\w./-]+\.\w+)")
-_RUNS_TESTS = pattern(
-    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"
-    r"|\brun[-_]?tests?\b|\bcheck\b"
-)
+_LINT_SCRIPT = pattern(r"(?:yarn|npm run|pnpm(?: run)?|bun run) lint(?::\w+)?")
+_LINTER = pattern(r"(?:\A|&& )(?:(?:npx|bunx|pnpm exec|yarn) )?(?:eslint|biome|oxlint|next lint)\b")

@@ -20,6 +20,7 @@ from compactor_cli.formats.client_signs import (
     NOT_SPOKEN,
     OUTPUT_FRAME,
     OUTPUT_HEAD,
+    SHORT_REPORT,
     SPOKEN_LABEL,
 )
 from compactor_cli.model.patterns import pattern
@@ -74,6 +75,7 @@ _PROMPT = re.compile(r"\s*(?:\(Open file: [^\n]*\)\n)?\(Current directory: [^\n]
 def without_prompt(text: str) -> str:
     """``text`` without the frame of a tool's output: how it was run, tags, an editor's remarks, a prompt at its end."""
     text = COMMAND_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Command: ") else text
+    text = SHORT_REPORT.sub(r"\1\2\3", text).lstrip("\n") if text.startswith("Output: ") else text
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
     text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ", "Command: ")) else text

@@ -52,8 +52,13 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     older, elsewhere = analysis.work.older, analysis.work.elsewhere
     shown_runs = _still_true(ranked, analysis)
     keys = Counter(run.key for run, _ in shown_runs)
-    places = {run.event: entered(run.command) for run, _ in shown_runs if keys[run.key] > 1 and is_check(run.command)}
-    places |= elsewhere
+    places = {
+        run.event: folder
+        for run, _ in shown_runs
+        if (folder := entered(run.command)) and not run.acts_outside
+        # In a folder below the session's, the command works only there.
+        if _BELOW.match(folder) or (keys[run.key] > 1 and is_check(run.command))
+    } | elsewhere
     items = [
         (run, _run_item(run, times, words, is_older=run.event in older, folder=places.get(run.event, "")))
         for run, times in shown_runs
@@ -82,6 +87,9 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     shown = chosen(offers.values(), budget_tokens, token_cache)
     # Alone, that nothing was committed is not worth its heading.
     return () if [item.text for item in shown] == [words.no_commit] else shown
+
+
+_BELOW = re.compile(r"(?!\w:)[\w@]")
 
 
 def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[tuple[Run, int]]:
@@ -476,6 +484,7 @@ def _own_line(run: Run, command: str) -> str:
     return "" if command.startswith("gh ") and run.line.startswith("Your branch is ") else run.line
 
 
+_BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 _FETCHES = pattern(rf"\b{GIT}fetch\b(?!.*\b(?:push|merge|rebase|tag)\b)")
 # What a service or program answers that was reached and refuses or is down.
 _TROUBLE = re.compile(
@@ -491,7 +500,6 @@ _SCRIPT_UNSEEN = re.compile(
 _TEXT_UNSEEN = re.compile(rf"=[\"'] ?{ELLIPSIS}\Z")
 # A command about running processes or ports, which holds until the next start: `lsof -i :80`.
 _OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
-_BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 
 
 def remembered_commands(analysis: Analysis) -> tuple[str, ...]:

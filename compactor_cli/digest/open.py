@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.causes import Cause, is_unfixed
 from compactor_cli.digest.checklists import plan_items, with_details
-from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, brief, contains, done_instead, is_check, tests_not_run
+from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, done_instead, is_check
 from compactor_cli.digest.commands import command_key, failing_part, sent_subject, shown
 from compactor_cli.digest.commits import ends_of, is_push_forbidden
 from compactor_cli.digest.edits import WRITING, FixingLine, debugging_lines, renamed_since
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
-from compactor_cli.digest.files import is_subagent
+from compactor_cli.digest.files import FileOperation, FileState, is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.replies import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.runs import NEVER_RAN, Run
-from compactor_cli.digest.shell import GIT
+from compactor_cli.digest.shell import GIT, scripts_run
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.texts import ELLIPSIS, opening, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, command_of
@@ -117,7 +117,7 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         if state.path in renamed and not (state.is_deleted or state.is_reverted):
             pairs = words.comma.join(f"{old} → {new}" for old, new in renamed[state.path].items())
             lines.append((words.old_names, f"{state.path} ({pairs})", state.records[-1:]))
-    if untried := tests_not_run(analysis.operations, analysis.files, analysis.runs):
+    if untried := _tests_not_run(analysis.operations, analysis.files, analysis.runs):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if unrun := _asked_and_not_run(analysis):
         asked, records = unrun
@@ -170,6 +170,37 @@ def _runs_it(key: str) -> Callable[[str], bool]:
     """A predicate of commands: whether one runs the command ``key``, or a form of its task (`lint:fix`, `test:ci`)."""
     task = re.compile(rf"\b{re.escape(key.partition(':')[0])}(?![\w-])")
     return lambda other: contains(other, key) or task.search(other) is not None
+
+
+def _tests_not_run(
+    operations: Sequence[FileOperation], files: Iterable[FileState], runs: Sequence[Run]
+) -> dict[str, int]:
+    """The test files that were written, each with its record, if no tests were run since the first of them.
+
+    Files that a command ran as scripts, and files that are gone, are left out. Empty if tests were run.
+    """
+    changed = (one for one in operations if one.action in WRITING and not is_throwaway(one.path))
+    written = [one for one in changed if TEST_FILE.search(one.path)]
+    there = {state.path for state in files if not (state.is_deleted or state.is_reverted)}
+    first = next((one.event for one in written if one.path in there), None)
+    if first is None:
+        return {}
+    since = [run.command for run in runs if run.event > first and not run.is_read_only]
+    if any(map(_RUNS_TESTS.search, since)):
+        return {}
+    # By the end of a path, as the folder that a line enters may be unknown.
+    run = {name for command in since for name in _SCRIPT.findall(command)}
+    run |= {path for command in since for path, _, _ in scripts_run(command)}
+    left = (one for one in reversed(written) if one.path in there)
+    return {one.path: one.record for one in left if not f"/{one.path}".endswith(tuple(f"/{name}" for name in run))}
+
+
+# `python3 -u tests/test_tides.py`
+_SCRIPT = pattern(r"\b(?:python[\d.]*|node|bun|ruby|bash|sh)(?: -\w+)* ((?![-/~])[\w./-]+\.\w+)")
+_RUNS_TESTS = pattern(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|cypress|rspec|phpunit|ctest|bats)\b|\btest(?::[\w:-]+)?(?= |$)"
+    r"|\brun[-_]?tests?\b|\bcheck\b"
+)
 
 
 def _asked_and_not_run(analysis: Analysis) -> tuple[list[str], tuple[int, ...]] | None:

@@ -23,7 +23,7 @@ from compactor_cli.digest.replies import IS_NO, answer_in, answers_at_once, asks
 from compactor_cli.digest.runs import CommandOutcome, Run, never_ran
 from compactor_cli.digest.shell import GIT, is_whole
 from compactor_cli.digest.statements import QUESTION_MARKS, records_of
-from compactor_cli.digest.texts import COLONS, ELLIPSIS, opening, sentences
+from compactor_cli.digest.texts import COLONS, opening, sentences
 from compactor_cli.digest.tools import FileAction, is_lookup
 from compactor_cli.formats.client_signs import PLAN_FILE
 from compactor_cli.model.patterns import pattern
@@ -503,7 +503,7 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         paths = [path for path, _ in Counter(changed).most_common()]
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)
         most = 1 if after else _MAX_EDITED
-        more = f" {ELLIPSIS}" if len(paths) > most else ""
+        more = f" +{len(paths) - most}" if len(paths) > most else ""
         new = {one.path for one in work.changes if one.action is FileAction.CREATE and not one.is_rewrite}
         shown = paths[:most]
         made = [(words.created, [path for path in shown if path in new])]

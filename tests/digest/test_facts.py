@@ -311,6 +311,11 @@ def test_a_command_in_another_folder_is_stated_with_the_folder() -> None:
     assert "(/srv/my tides)" in stated
 
 
+def test_a_check_is_stated_with_the_folder_below_the_work_in_which_it_ran() -> None:
+    built = call("run_shell_command", "b", command="npm run build", dir_path="client"), answer("compiled in 2 s", "b")
+    assert facts(built) == ["`npm run build` (client) → ok: compiled in 2 s"]
+
+
 ORDER = '{"id": "W67", "owner": "li_72", "status": "pending", "address": {"city": "LA"}, "amount": 547.62}'
 
 

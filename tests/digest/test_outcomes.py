@@ -414,7 +414,7 @@ def test_what_was_tested_is_named_before_its_tests() -> None:
         (call("Edit", path, file_path=path, old_string="a", new_string="b"), answer("ok", path))
         for path in ("src/clock.py", "tests/test_clock.py")
     ]
-    assert wanted(*edits, ran("pytest", "3 passed")) == " → edited clock.py …, `pytest` ok"
+    assert wanted(*edits, ran("pytest", "3 passed")) == " → edited clock.py +1, `pytest` ok"
 
 
 def test_a_file_that_was_only_moved_is_not_edited() -> None:

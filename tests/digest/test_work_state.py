@@ -753,6 +753,19 @@ def test_a_linter_of_named_files_is_as_old_as_the_edits_of_these() -> None:
     assert is_open(clock, lint, clock) == ["Passed before the newest edits of src/clock.ts: `npx eslint clock.ts`"]
 
 
+def test_a_lint_script_is_no_older_than_the_linter_that_a_commit_hook_ran() -> None:
+    lint = ran("yarn lint", "Done in 3s.")
+    clock = (call("Edit", "g", file_path="clock.ts", old_string="a", new_string="b"), answer("ok", "g"))
+    hook = (
+        "⋯ Running tasks for staged files…\n      ⋯ eslint --fix\n\n✔ eslint --fix\n\n[main 4f1c2aa] x\n 1 file changed"
+    )
+    assert is_open(lint, clock, ran("git commit -am x", hook)) == []
+    other = hook.replace("eslint --fix", "prettier --write")
+    assert is_open(lint, clock, ran("git commit -am x", other)) == [
+        "Passed before the newest edits of clock.ts: `yarn lint`"
+    ]
+
+
 def test_a_linter_of_a_folder_or_an_app_is_no_older_by_edits_outside_of_it() -> None:
     edit = (call("Edit", "g", file_path="apps/api/src/a.ts", old_string="a", new_string="b"), answer("ok", "g"))
     web = ran("cd /home/ada/clock/apps/web && npx eslint src", "0 errors")
