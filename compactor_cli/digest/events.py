@@ -54,6 +54,7 @@ from compactor_cli.formats.client_signs import (
     answers,
     asked_questions,
     background_reports,
+    called_skill,
     is_demonstration,
     is_denied_by_rule,
     is_unmarked_refusal,
@@ -145,11 +146,17 @@ def events(
         message, record = transcript.messages[index], transcript.records[index]
         if not is_demonstration(record.value):
             reader.folder, reader.value = reader.strip(named_directory(record.value)), record.value
+            if index and _is_blank(transcript.messages[index - 1]):
+                reader.after_blank.add(index)
             reader.read(index, message)
             if is_act and message.is_meta:
                 reader.read_subagent(index, subagent_parts(record))
     reader.release()
     return _without_never_started(reader.found, reader.denied)
+
+
+def _is_blank(message: Message) -> bool:
+    return message.role is Role.USER and not (message.text.strip() or message.results)
 
 
 def _as_sent(indices: Sequence[int], messages: Sequence[Message]) -> Sequence[int]:
@@ -244,6 +251,7 @@ class _EventReader:
     begun: dict[str, int] = field(default_factory=dict)
     denied: set[int] = field(default_factory=set)  # positions of the calls that a rule of the client denied
     woken_by: set[str] = field(default_factory=set)  # prompts that the agent wrote to be woken with later
+    after_blank: set[int] = field(default_factory=set)  # records after a message of the user that holds nothing
     turn: int = 0
     acts_by_words: bool = False  # a call written into a message has had a result
     # Messages that the user wrote while a call was running, with their records: they are read after its result.
@@ -311,7 +319,9 @@ class _EventReader:
             return
         self._reported(index, message.text)
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
-        request = typed[1] if typed and _IS_PROSE.match(typed[1]) else ""
+        # Entire keeps the command that called a skill without its words, before the text of the skill.
+        skill = called_skill(message.text) if index in self.after_blank else ""
+        request = typed[1] if typed and _IS_PROSE.match(typed[1]) else skill
         words = self._spoken(user_text(message) or request)
         if words and words in self.woken_by:
             self._add(EventKind.ASSISTANT, index, words)
@@ -326,7 +336,8 @@ class _EventReader:
                 self.waiting.pop("", None)
             elif words == last.text:
                 return  # an answer may stand in the call's result and again in a message of the user
-            self._add(EventKind.RESULT, index, self._clean(skill_text(message.text)), of_client=True)
+            loaded = message.text if skill else skill_text(message.text)
+            self._add(EventKind.RESULT, index, self._clean(loaded), of_client=True)
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
             self.found.append(replace(event, was_waiting=message.was_waiting))
             return

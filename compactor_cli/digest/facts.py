@@ -58,7 +58,8 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         if (folder := entered(run.command)) and not run.acts_outside
         # In a folder below the session's, the command works only there.
         if _BELOW.match(folder) or (keys[run.key] > 1 and is_check(run.command))
-    } | elsewhere
+    }
+    places |= elsewhere
     items = [
         (run, _run_item(run, times, words, is_older=run.event in older, folder=places.get(run.event, "")))
         for run, times in shown_runs

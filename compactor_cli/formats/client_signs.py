@@ -9,6 +9,7 @@ OpenHands and inspect-ai end with one; Letta and tau-bench send all words to the
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
@@ -171,6 +172,15 @@ class Attachments(NamedTuple):
 
 
 ATTACHMENTS = Attachments()
+
+
+def called_skill(text: str) -> str:
+    """The command by which the text of a skill was called, `/tides at noon`; empty for any other text."""
+    found = ATTACHMENTS.skill_folder.match(text)
+    return f"/{posixpath.basename(found[1])} {text.partition(_SKILL_ARGUMENTS)[2].strip()}".rstrip() if found else ""
+
+
+_SKILL_ARGUMENTS = "\nARGUMENTS: "
 
 # The heading after which clients that keep a plan in a file show it, in the result of the call that got it approved.
 APPROVED_PLAN = pattern(r"^#+ Approved Plan:?[ \t]*\n+((?s:.+))", re.MULTILINE)

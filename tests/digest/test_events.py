@@ -589,3 +589,14 @@ def test_a_command_that_the_user_ran_is_read_after_the_agent_set_a_prompt_withou
     ran_by_user = user("<bash-input>make tides</bash-input>"), user("<bash-stdout>12 gauges</bash-stdout>")
     found = events_of(user("read the gauges"), *wake, *ran_by_user)
     assert [event.text for event in found if event.record >= 3 and event.kind is EventKind.RESULT] == ["12 gauges"]
+
+
+def test_a_skill_that_the_user_called_is_their_command_where_only_its_text_is_recorded() -> None:
+    folder = "Base directory for this skill: /srv/.claude/skills/tide-table"
+    text = user(f"{folder}\n\n# Tides\nRead each gauge.\n\n\nARGUMENTS: at noon only")
+    called = events_of(Message(role=Role.USER, parts=()), text)
+    assert [one.text for one in called if one.kind is EventKind.USER] == ["/tide-table at noon only"]
+    loaded = call("Skill", "s", skill="tide-table"), answer("Launching skill: tide-table", "s"), text
+    assert not any(one.kind is EventKind.USER for one in events_of(*loaded))
+    again = user("Skill /tide-table is already loaded above; instructions unchanged.")
+    assert not any(one.kind is EventKind.USER for one in events_of(*loaded, again))
