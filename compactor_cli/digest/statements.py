@@ -267,6 +267,10 @@ class _Outline:
                 self.heading = ""
             pieces, lead = _introduced(plain_line(line), below)
             led = self.lead([*above, *(one for one in introduced if one not in above)])
+            if len(pieces) > 1 and (label := _PARAGRAPH_LABEL.match(line)):
+                named = plain_line(label[0].strip())
+                pieces = [*filter(None, (pieces[0].removeprefix(named).lstrip(), *pieces[1:]))]
+                led = "\n".join(filter(None, (led, named)))
             yield from ((piece, StatementForm.SENTENCE, led) for piece in pieces)
             above += [(indent - 1, lead)] if lead else []
             self.introduces = bool(lead) and not _SHOWS.match(lead)
@@ -373,6 +377,8 @@ _BREAK = re.compile(r"(?:-{3,}|\*{3,}|_{3,})")
 _BOLD_LEVEL = 7
 # The start of a paragraph with its own label in bold, which is not under the label before it: `**Ebb:** it falls`.
 _OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?:(?::\*\*|\*\*:)\s+\S|\*\*[^*\n]*[:\uff1a]$)")
+# A label in bold that all sentences of its paragraph stand under.
+_PARAGRAPH_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?::\*\*|\*\*:)\s+(?=\S)")
 # A line in bold that is a whole sentence is not a heading.
 _BOLD_SENTENCE = re.compile(r"\*\*(?:[^*\n]+ ){6,}[^*\n]+[.!?]\*\*$")
 _BOLD_NUMBER = re.compile(r"\*\*\d{1,2}[.)] \S")

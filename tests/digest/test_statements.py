@@ -294,6 +294,18 @@ def test_the_last_sentence_of_a_long_paragraph_leads_the_list_that_it_introduces
     assert [lead for _, _, lead in told] == ["", "", "", ""]
 
 
+def test_the_sentences_of_a_paragraph_stand_under_its_label_in_bold() -> None:
+    wrong = '**Wrong:** "raise the version of the tide table." There is no such version.'
+    then = "The build writes it into the table of each harbour on every run."
+    assert [*statements.statements_of(f"Checked both.\n\n{wrong} {then}\n\n**Right:** the gauge.")] == [
+        ("Checked both.", "sentence", ""),
+        ('"raise the version of the tide table."', "sentence", "Wrong:"),
+        ("There is no such version.", "sentence", "Wrong:"),
+        (then, "sentence", "Wrong:"),
+        ("Right: the gauge.", "sentence", ""),
+    ]
+
+
 def test_a_line_that_begins_in_bold_leads_the_list_right_below_it() -> None:
     text = "## Order\n\n**1. Gauges** - most of it\n- Rare\n\n**2. Clock** - little\n- Dear\n\nShall I?"
     assert [(piece, lead) for piece, _, lead in statements.statements_of(text)] == [
