@@ -324,7 +324,7 @@ class _EventReader:
         request = typed[1] if typed and _IS_PROSE.match(typed[1]) else skill
         words = self._spoken(user_text(message) or request)
         if words and words in self.woken_by:
-            self._add(EventKind.ASSISTANT, index, words)
+            self._add(EventKind.RESULT, index, words, of_client=True)
             return
         if last and short_name(last.name) == "skill" and len(words) >= _MIN_SKILL_CHARS:
             self._add(EventKind.RESULT, index, words, of_client=True)

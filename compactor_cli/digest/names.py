@@ -260,12 +260,12 @@ def _not_done(analysis: Analysis) -> frozenset[str]:
 
 
 def _searched_for(analysis: Analysis) -> frozenset[str]:
-    """The lines whose newest event is a command that only searches: its pattern may name what is not there."""
-    searches = {at for at, one in _commands(analysis) if _SEARCHES.match(command_of(one.arguments))}
-    return _newest_in(analysis.table.lines, searches)
+    """The lines of commands that search: a pattern may name what is not there."""
+    of_commands = _newest_in(analysis.table.lines, {at for at, _ in _commands(analysis)})
+    return frozenset(filter(_SEARCHES.search, of_commands))
 
 
-_SEARCHES = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;)\s*)?(?:e?grep|rg|git grep)\b[^\n]*\Z")
+_SEARCHES = re.compile(r"(?:^|[;&|({`])\s*(?:e?grep|rg|git grep)\s")
 
 
 def _commands(analysis: Analysis) -> Iterator[tuple[int, Event]]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_check, is_of_another_package
 from compactor_cli.digest.commands import acting_line
-from compactor_cli.digest.commits import Commit
+from compactor_cli.digest.commits import PUSHES, Commit
 from compactor_cli.digest.corrections import takes_back
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
@@ -439,6 +439,12 @@ def _made(work: _Work, commits: Mapping[int, Commit], words: FixedWords) -> Iter
             is_rewritten = commit.event not in own or (bool(commit.amends) and own.isdisjoint(commit.amends))
             mark = f" ({words.new_hash})" if is_rewritten else ""
             yield (f'{commit.hash} "{subject}"'.strip() if subject else commit.hash) + mark, run.result_record
+    push = next((run for run in reversed(work.runs) if PUSHES.search(run.key)), None)
+    if push and push.outcome is CommandOutcome.FAILED and _ASKS_TO_PUSH.search(work.asked):
+        yield f"`{brief(acting_line(push.key), _MAX_COMMAND_CHARS)}` {words.failed}", push.result_record
+
+
+_ASKS_TO_PUSH = pattern(r"(?<![a-z])push(?![a-z])|推送|プッシュ", re.IGNORECASE)
 
 
 def _acts(work: _Work) -> Iterator[tuple[str, int]]:

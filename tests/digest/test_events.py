@@ -571,6 +571,7 @@ def test_a_prompt_that_the_agent_set_for_later_and_the_text_of_a_skill_are_not_t
     wake = call("ScheduleWakeup", "w", delaySeconds=240, prompt=later), answer("scheduled", "w")
     found = events_of(user("review it"), wake, says("I wait."), user(later), says("I go on."))
     assert [one.text for one in found if one.kind is EventKind.USER] == ["review it"]
+    assert [one.text for one in found if one.kind is EventKind.ASSISTANT] == ["I wait.", "I go on."]
     text = "# Review\n\nRead every gauge and its level, then say which of them is wrong. " * 8
     loads = call("Skill", "s", skill="review"), answer("Launching skill: review", "s")
     found = events_of(user("review it"), loads, user(text), says("I read."))

@@ -30,6 +30,14 @@ def test_a_request_is_shown_with_the_commit_that_came_of_it() -> None:
     assert wanted(STORE, COMMIT) == ' → 4f1c2aa "Store UTC"'
 
 
+@pytest.mark.parametrize("asked", ["store the times and push it", "先写一下commit message，然后push到远端"])
+def test_a_request_to_push_is_shown_with_the_push_that_failed(asked: str) -> None:
+    failed = ran("git push --force-with-lease", "fatal: could not read Username for 'https://tide'", is_error=True)
+    one = digest(conversation(user(asked), STORE, COMMIT, failed, says("It failed."), NEXT), 3_000)
+    assert f'{asked} → 4f1c2aa "Store UTC", `git push --force-with-lease` ' in rendered(one.summary)
+    assert "`git push" not in wanted(STORE, COMMIT, failed)  # nobody asked for it
+
+
 def test_a_request_is_shown_with_the_pull_request_that_came_of_it() -> None:
     opened = ran("gh pr create --fill", "https://github.com/a/b/pull/136")
     assert wanted(STORE, COMMIT, opened) == ' → 4f1c2aa "Store UTC", https://github.com/a/b/pull/136'
