@@ -222,7 +222,7 @@ def without_removed(text: str) -> str:
 
 
 def without_hunks(text: str) -> str:
-    """A text with an ellipsis for each hunk of a long diff in it; the lines that name the files stay.
+    """A text with an ellipsis for each hunk of a long diff in it; the lines that name the files stay, each file once.
 
     A hunk ends after the lines that its header counts: a list that follows may begin with the same signs.
     """
@@ -233,6 +233,10 @@ def without_hunks(text: str) -> str:
     for line in text.split("\n"):
         if header := _HUNK.match(line):
             old, new = int(header[1] or 1), int(header[2] or 1)
+            if found[-2:-1] == [ELLIPSIS] and any(
+                name in one for name in _FILE.findall(found[-1]) for one in found[:-2]
+            ):
+                found.pop()
             found += [ELLIPSIS] if found[-1:] != [ELLIPSIS] else []
         elif (old > 0 or new > 0) and line[:1] in _SIGNS:
             old -= line[:1] not in ("+", "\\")
@@ -245,6 +249,7 @@ def without_hunks(text: str) -> str:
 
 
 _HUNK = pattern(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_FILE = pattern(r"[^\s\"'`=:]+\.\w+\b")
 _ABOVE_HUNK = pattern(r"index [0-9a-f]{4,}\.\.|(?:---|\+\+\+) (?:[ab]/|/dev/null)|\\ No newline")
 _LINES_OF_LONG_DIFF = 24
 # The first characters of the lines in a diff; the empty one is for context lines that lost their blank.

@@ -523,6 +523,17 @@ def test_a_long_diff_in_a_request_is_left_out_and_no_list_below_it() -> None:
     assert own_words(short, is_first=True) == short  # a few lines may be what is asked for
 
 
+def test_of_a_long_diff_each_file_is_named_once() -> None:
+    added = "".join(f"+level {number}\n" for number in range(30))
+    patches = [f"=== DIFF: tides/{name}.py ===\n@@ -0,0 +1,30 @@\n{added}" for name in "abc"]
+    listed = "Review it. Changed files:\n- tides/a.py\n- tides/b.py\n"
+    asked = f"{listed}{''.join(patches)}Then list what is wrong."
+    assert (
+        own_words(asked, is_first=True)
+        == f"{listed}=== DIFF: tides/a.py ===\n…\n=== DIFF: tides/c.py ===\n…\nThen list what is wrong."
+    )
+
+
 def test_what_is_said_in_the_line_in_which_a_pasted_log_begins_is_kept() -> None:
     log = "\n".join(f'{{"time":"20:46","level":"INFO","msg":"hook {n}"}}' for n in range(60))
     assert own_words(f"this one is still failing: {log}\n/var/tide") == "this one is still failing: …"
