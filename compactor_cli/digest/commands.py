@@ -17,8 +17,9 @@ def acting_part(command: str) -> str:
     A file that is written first, a command with a here-document, and one with ` && ` in a text do not count. Commit
     messages, which their results show, and long bodies of requests are elided.
     """
-    command = _WRITING.sub("", command)
-    parts = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", command)).split(" && ")
+    command = _BODY.sub(rf"\1{ELLIPSIS}", _MESSAGE.sub(rf"\1 {ELLIPSIS}", _WRITING.sub("", command)))
+    # Lines are a chain, too.
+    parts = (command if "<<" in command else command.strip().replace("\n", " && ")).split(" && ")
     whole = [part.count('"') % 2 == part.count("'") % 2 == 0 and "<<" not in part for part in parts]
     acting = [n for n, part in enumerate(parts) if whole[n] and acts_outside(part)]
     return " && ".join(parts[acting[0] : acting[-1] + 1]).strip() if acting else command

@@ -361,3 +361,10 @@ def test_of_a_chain_that_git_failed_in_the_whole_is_shown() -> None:
     chain = "git branch kept 4f1c2aa && git reset --hard 1a2b3c4"
     assert failing_part(chain, "fatal: cannot lock ref 'refs/heads/kept'") == chain
     assert failing_part(chain, "error: nothing to reset") == "git reset --hard 1a2b3c4"
+
+
+def test_the_acting_part_of_a_command_of_several_lines_is_as_that_of_a_chain() -> None:
+    message = "git commit -m \"$(cat <<'EOF'\nread the gauge\n\ngit push by hand\nEOF\n)\""
+    assert acting_part(f"cd tides\ngit add a.py\n{message}\ngit push") == "git commit -m … && git push"
+    written = "python3 - <<'EOF'\ngit push\nEOF"
+    assert acting_part(written) == written
