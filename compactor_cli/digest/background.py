@@ -10,6 +10,7 @@ from compactor_cli.digest.commands import is_read_only
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords
+from compactor_cli.digest.runs import failed_with_code
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.texts import head, one_line
 from compactor_cli.digest.tools import REPORTING_TOOLS, ToolKind, command_of, short_name, skill_read
@@ -105,8 +106,8 @@ class _AttachmentReader:
             self.failed.clear()  # what needed that work was finished without it
         if call.name == ATTACHMENTS.skill_tool and is_done:
             self._load(_argument(call, "skill") or _argument(call, "command"), call.record)
-        elif call.of_client and (name := skill_read(call.tool, call.arguments)):
-            self._load(name, call.record)
+        elif call.of_client and is_done and not failed_with_code(event):
+            self._load(skill_read(call.tool, call.arguments), call.record)
         if command:  # a command that is run again replaces its earlier run
             self.running = {key: work for key, work in self.running.items() if work.command != command}
         # A client may move a command that takes long to the background by itself.

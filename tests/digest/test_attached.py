@@ -252,3 +252,13 @@ def test_a_commit_shows_that_the_mode_to_plan_only_was_left() -> None:
     assert any("plan mode" in text for text in plan(conversation(user("plan it"), *enter, *note)))
     committed = ran("git add docs && git commit -m 'Plan'", "[main 4f1c2aa] Plan\n 1 file changed")
     assert not any("plan mode" in text for text in plan(conversation(user("plan it"), *enter, *note, committed)))
+
+
+def test_a_skill_is_loaded_by_the_read_that_found_it() -> None:
+    path = "/home/a/.codex/skills/{}/review/SKILL.md"
+    missed = ran(
+        f"sed -n '1,220p' {path.format('old')}", "Process exited with code 1\nNo such file", tool="exec_command"
+    )
+    read = ran(f"sed -n '1,220p' {path.format('new')}", "Process exited with code 0\n# Review", tool="exec_command")
+    assert skills(conversation(user("review it"), *missed, says("Elsewhere."))) == []
+    assert skills(conversation(user("review it"), *missed, *read, says("Read."))) == ["Skills loaded: review"]
