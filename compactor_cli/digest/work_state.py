@@ -216,7 +216,7 @@ def _commits_elsewhere(
         held = held_by(files, commits, _ignored_by_git(there))
         for state in files:
             commit = held.get(state.path)
-            state.commit = commit.name if commit else ""
+            state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.name)) if commit else ""
         yield from commits
 
 

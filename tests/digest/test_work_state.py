@@ -129,11 +129,11 @@ def test_where_all_is_done_in_a_work_tree_below_the_directory_its_branch_and_com
     taken = ran(f"cd {tree} && git add store.py && git commit -m UTC", "[utc 4f1c2aa] UTC\n 1 file")
     notes = call("Write", "2", file_path="/srv/tides/notes.py", content="a = 1"), answer("ok", "2")
 
-    def facts(*messages: Message | tuple[Message, ...]) -> tuple[list[str], list[str]]:
+    def facts(*messages: Message | tuple[Message, ...], there: int = 2) -> tuple[list[str], list[str]]:
         asked = user("store the times in UTC"), ran("git branch --show-current", "main")
         session = conversation(*asked, *messages, taken, cwd="/srv/tides")
         records = [*session.records]
-        records[-2:] = (replace(one, value={"cwd": tree}) for one in records[-2:])  # the shell was there
+        records[-there:] = (replace(one, value={"cwd": tree}) for one in records[-there:])  # the shell was there
         one = digest(replace(session, records=tuple(records)), 3_000)
         assert texts(one, Section.PLAN) == []
         return texts(one, Section.FILES), texts(one, Section.COMMANDS)
@@ -141,6 +141,11 @@ def test_where_all_is_done_in_a_work_tree_below_the_directory_its_branch_and_com
     files, shown = facts(edit)
     assert files == [".claude/worktrees/utc/store.py — edited, in commit 4f1c2aa"]
     assert "branch utc in .claude/worktrees/utc, no push seen" in shown
+    before = ran(f"cd {tree} && git add store.py && git commit -m clock", "[utc 1a2b3c4] clock\n 1 file")
+    again = call("Edit", "3", file_path=f"{tree}/store.py", old_string="b", new_string="c"), answer("ok", "3")
+    assert facts(edit, before, again, there=6)[0] == [
+        ".claude/worktrees/utc/store.py — edited ×2, in commit 1a2b3c4, 4f1c2aa"
+    ]
     assert any(text.startswith("branch main") for text in facts(edit, notes)[1])
 
 
