@@ -249,7 +249,7 @@ def _analysed(
         taken_back=taken_back,
         work=work,
         outcomes=outcomes(found, ran, operations, work.commits, words),
-        edited=edited_names(operations),
+        edited=edited_names(operations, found),
         attached=attached(found, kept, _notices(request), memory.attached(), _modes(request)),
         is_dialogue=is_dialogue,
         focus=focus_names(request.focus),

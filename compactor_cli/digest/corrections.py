@@ -134,6 +134,7 @@ class EditedNames(NamedTuple):
     undefined: Mapping[str, int]  # names whose definition is gone
     files: Mapping[str, int]  # names of the edited files, without their folders
     deleted: Mapping[str, int]  # paths of the files that are gone
+    rewritten: frozenset[int]  # the turns that edited several files, of which later turns edited each
 
     def names_deleted(self, text: str, event: int) -> bool:
         """Whether a text, from the event at a position, names a file that was deleted after that event."""
@@ -141,7 +142,7 @@ class EditedNames(NamedTuple):
         return any(re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/])", text) for path in gone)
 
 
-def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
+def edited_names(operations: Sequence[FileOperation], events: Sequence[Event]) -> EditedNames:
     """The names that edits of existing files had to do with, and the paths of the deleted files.
 
     A line that the same edit or a later one wrote again was moved: it does not count as gone.
@@ -168,7 +169,14 @@ def edited_names(operations: Sequence[FileOperation]) -> EditedNames:
             deleted[one.path] = one.event
         elif one.action is not FileAction.READ:
             deleted.pop(one.target or one.path, None)
-    return EditedNames(replaced, touched, undefined, {one.name: one.event for one in changes}, deleted)
+    by_turn: dict[int, set[str]] = {}
+    for one in operations:
+        if one.action is not FileAction.READ:
+            by_turn.setdefault(events[one.event].turn, set()).add(one.path)
+    last = {path: turn for turn, paths in by_turn.items() for path in paths}
+    rewritten = (turn for turn, paths in by_turn.items() if len(paths) > 1 and all(last[one] > turn for one in paths))
+    files = {one.name: one.event for one in changes}
+    return EditedNames(replaced, touched, undefined, files, deleted, frozenset(rewritten))
 
 
 def standing(one: Statement, analysis: Analysis) -> str:
@@ -177,7 +185,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
     "Overruled" if it was taken back, "failing" with the check that refutes it, "older" for what a change of code has
     made doubtful, "deleted later" if it names a file that is gone. "Edited later" if one of these happened after it: a
     file was edited of which it gives a line number; a name in it lost its definition; edits had to do with at least
-    half of its names. The last is any edit of their lines for a statement of how things are, else only the removal.
+    half of its names. The last is any edit of their lines for a statement of how things are, else only the removal. So
+    is the end of a turn that edited several files, if later turns edited each of them.
     """
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
@@ -199,6 +208,8 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return words.deleted_later
     if not files or one.event < 0:
         return ""
+    if one.event in analysis.finals and analysis.events[one.event].turn in analysis.edited.rewritten:
+        return words.edited_later
     if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):
         return words.edited_later
     names = {*_IDENTIFIER.findall(one.text)}

@@ -160,6 +160,8 @@ class _Sources:
             return True
         if event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name)):
             return True
+        if short_name(event.name) == _NAMES_TOPIC:
+            return True
         if event.refusal is not None or line == event.name or line in label.text:
             return True
         if event.is_error and event.tool is ToolKind.READ and not self._analysis.is_dialogue:
@@ -217,15 +219,18 @@ def _places(output: str) -> dict[str, int]:
 
 
 _HAS_WORD = re.compile(r"\w")
+# With it, an agent names what it is about; the answer repeats that.
+_NAMES_TOPIC = "updatetopic"
 _ERROR_TAG = re.compile(rf"</?{TOOL_ERROR.strip('<>')}>")
-# The preamble of listings, diffs, test runs and `git status`, the lines of code and of a stack around a failure, and
-# arguments without a value: `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`, `> 12 | gauge.read()`, `tides=`.
+# The preamble of listings, diffs, test runs and `git status`, the routes of a build, the lines of code and of a stack
+# around a failure, and arguments without a value: `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`,
+# `> 12 | gauge.read()`, `tides=`.
 _PREAMBLE = re.compile(
     r"(?:> *)?\d+ +(?:\d+ +)?[|│]\s|total \d+$|index [0-9a-f]{7}|diff --git |@@ |(?:---|\+\+\+) |platform \S+ -- "
     r"|(?:plugins|rootdir|cachedir|configfile): |On branch \S+$|Your branch is |Untracked files:$"
     r"|Changes (?:not staged for commit|to be committed):$|no changes added to commit|nothing (?:added )?to commit"
     r"|at .*\((?:node:)?(?:internal/|\S*/node_modules/)|File \"\S*/site-packages/|[\w.-]+=$"
-    r"|(?:new|deleted) file mode "
+    r"|(?:new|deleted) file mode |[┌├└] [○●ƒλ] "
 )
 # How a shell and its tools say that they could not show something: `cat: tide.txt: No such file or directory`.
 _SLIP = re.compile(

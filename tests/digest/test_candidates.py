@@ -159,3 +159,12 @@ def test_the_help_of_a_program_a_list_of_shells_and_a_text_of_the_command_itself
     text = rendered(digest(conversation(user("read the harbour_gauge"), *steps, says("Read.")), 1_200).summary)
     assert "opens at noon" in text
     assert not any(part in text for part in ("--harbour-wide", "current command", ": no harbour_gauge directory"))
+
+
+def test_the_routes_of_a_build_and_the_topic_of_the_agent_are_no_findings() -> None:
+    routes = "".join(f"├ ○ /harbour_gauge/{name}\n" for name in ("ebb", "flow", "slack", "quay"))
+    built = ran("npm run build", f"✓ Compiled the harbour_gauge\n┌ ƒ /harbour_gauge\n{routes}└ ○ /tides")
+    topic = "Current topic: reading the harbour_gauge\nTopic summary: the level of the quay is read twice"
+    named = call("update_topic", "u", title="Reading the harbour_gauge"), answer(topic, "u")
+    text = rendered(digest(conversation(user("read the harbour_gauge"), *named, *built, says("Read.")), 1_200).summary)
+    assert not any(part in text for part in ("├ ○", "Topic summary"))

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, summary, texts, user
+from conversation import (
+    answer,
+    call,
+    conversation,
+    digest,
+    events_of,
+    ran,
+    rendered,
+    request,
+    says,
+    summary,
+    texts,
+    user,
+)
 
-from compactor_cli.digest.corrections import misunderstood, overturned
+from compactor_cli.digest.analysis import analyse
+from compactor_cli.digest.candidates import candidates_of
+from compactor_cli.digest.corrections import misunderstood, overturned, standing
 from compactor_cli.digest.statements import statements_of
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
@@ -576,3 +591,19 @@ def test_what_the_user_finds_too_much_is_in_doubt_and_what_he_adds_doubts_nothin
     assert doubted(plan, user("the harness for the gauges is a bit too much, you are overengineering")) != []
     done = says("Done and pushed: the clock keeps the time of the harbour, and the settings hold no more than that.")
     assert doubted(done, user("also ci failed, please fix. https://example.org/runs/27")) == []
+
+
+def test_the_end_of_a_turn_is_marked_once_later_turns_edited_each_of_its_files() -> None:
+    def edit(number: str, name: str) -> tuple[Message, ...]:
+        return call("Edit", number, file_path=name, old_string=number, new_string=f"{number}0"), answer("ok", number)
+
+    told = says(
+        "The page is now one calm card with soft shadows, and the buttons are large and rounded at the corners."
+    )
+    first = (user("make the page of the harbour calm"), *edit("1", "page.tsx"), *edit("2", "button.tsx"), told)
+    again = user("and show the tide table below the gauges of the quay")
+    both = *first, again, *edit("3", "page.tsx"), *edit("4", "button.tsx"), says("It has none.")
+    one = *first, again, *edit("3", "page.tsx"), says("It has none.")
+    for session, mark in ((both, "files edited since"), (one, "")):
+        analysis = analyse(request(conversation(*session)))
+        assert {standing(one, analysis) for one in candidates_of(analysis, 2_000) if "calm card" in one.text} == {mark}
