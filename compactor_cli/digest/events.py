@@ -319,7 +319,7 @@ class _EventReader:
             return
         self._reported(index, message.text)
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
-        # Entire keeps the command that called a skill without its words, before the text of the skill.
+        # The command that called a skill may be kept without its words, before the text of the skill.
         skill = called_skill(message.text) if index in self.after_blank else ""
         request = typed[1] if typed and _IS_PROSE.match(typed[1]) else skill
         words = self._spoken(user_text(message) or request)

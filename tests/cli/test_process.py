@@ -286,15 +286,24 @@ def test_what_a_stopped_run_cleans_up_is_not_interrupted_again() -> None:
 import signal, time
 from compactor_cli.model.errors import raise_from_handler
 
+def rows():
+    try:
+        yield 1
+    finally:
+        time.sleep(1.2)
+
 signal.signal(signal.SIGTERM, lambda number, frame: raise_from_handler(SystemExit(7)))
+made = rows()
+next(made)
 try:
     signal.raise_signal(signal.SIGTERM)
 finally:
     try:
         raise ValueError
     except ValueError:
-        time.sleep(1.5)
-    time.sleep(1.5)
+        time.sleep(1.2)
+    made.close()
+    time.sleep(1.2)
     print("cleaned up")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=20)
