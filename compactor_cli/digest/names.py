@@ -181,12 +181,12 @@ _NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
 # A side of a diff, a piece of a pattern that replaces, its flags, a place that a search found, a point of a drawing,
-# two files joined, an amount of something, a range of commits: `a/clock.py`, `s/old`, `new/g`, `/gi`, `clock.py-12`,
-# `815C930`, `README/tides.md`, `0.40/PR`, `/1e3`, `main..origin/main`.
+# two files joined, an amount of something, a range of commits, a class of style: `a/clock.py`, `s/old`, `new/g`, `/gi`,
+# `clock.py-12`, `815C930`, `README/tides.md`, `0.40/PR`, `/1e3`, `main..origin/main`, `bg-stone-100/50`.
 _PIECE = re.compile(
     r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$"
     r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED"
-    r"|[\w./-]*\w\.{2,3}\w"
+    r"|[\w./-]*\w\.{2,3}\w|[a-z]+(?:-[a-z]+)+(?:-\d{2,3})?/\d{1,3}$"
 )
 
 

@@ -248,3 +248,12 @@ def test_words_with_a_slash_in_the_text_of_a_command_and_ends_of_longer_names_ar
     assert not any(word in index for word in ("TideStore", "adaHome"))
     found = call("Bash", "f", command='find "$HARBOUR/.cache/tides" "$HARBOUR/.config/tides"'), answer("none", "f")
     assert "HARBOUR/" not in _index(found)
+
+
+def test_a_class_of_style_is_no_name() -> None:
+    page = '<div className="bg-stone-100/50 border-white/10">\n  <HarbourGauge level={tideLevel} />\n</div>\n'
+    looked = [part for number in range(3) for part in ran(f"cat page{number}.tsx", page)]
+    shown = rendered(digest(conversation(user("read the pages"), *looked, says("Read.")), 700).summary)
+    names = shown.partition("## Names")[2]
+    assert "bg-stone-100/50" not in names
+    assert "border-white/10" not in names
