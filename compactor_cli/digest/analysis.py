@@ -27,7 +27,7 @@ from compactor_cli.digest.corrections import (
 )
 from compactor_cli.digest.decisions import Decision, decisions
 from compactor_cli.digest.events import Event, EventKind, events, unsaid_thoughts
-from compactor_cli.digest.failures import ErrorRecord, find_errors
+from compactor_cli.digest.failures import ErrorRecord, find_errors, without_pushed
 from compactor_cli.digest.file_contents import overwritten, with_scripts
 from compactor_cli.digest.files import FileOperation, FileState, file_operations, replay
 from compactor_cli.digest.history import DigestTurn, finals, turns_of
@@ -241,7 +241,7 @@ def _analysed(
         files=files,
         runs=ran,
         ended={run.event: run.outcome for run in ran if not run.is_read_only},
-        errors=find_errors(found, ran, operations),
+        errors=find_errors(found, without_pushed(ran, work.in_step), operations),
         causes=find_causes(found, ran, operations, taken_back),
         decisions=_with_earlier(memory.decisions, decisions(found, taken_back, words)),
         turns=turns,

@@ -89,7 +89,7 @@ def checked(
     asked = [message.record for message in since if message.stands_alone]
     unfinished = [todo for todo in state.todos if todo.state is not State.DONE]
     ran = [event.record for event in events if event.kind is EventKind.CALL and event.tool is ToolKind.COMMAND]
-    is_left = len(asked) >= _MIN_ASKED_SINCE and max((*edits[-1:], *ran[-1:]), default=-1) > asked[0]
+    is_left = len(asked) >= _MIN_ASKED_SINCE and max((*edits, *ran), default=-1) > asked[0]
     return replace(
         state,
         is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),

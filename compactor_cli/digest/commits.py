@@ -87,6 +87,11 @@ def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit | N
             yield commit.name
 
 
+def all_hashes(state: FileState, commits: Sequence[Commit], last: Commit | None) -> str:
+    """The names of the commits that hold changes of a file, ``last`` the newest of them; empty where that is None."""
+    return ", ".join((*earlier_hashes(state, commits, last), last.name)) if last else ""
+
+
 # `.cache/`: the folder of a tool, which git may ignore.
 _HIDDEN_FOLDER = pattern(r"(?:^|/)\.(?!git)[\w-]+/")
 
@@ -414,16 +419,20 @@ def _as_word(quoted: re.Match[str]) -> str:
 
 
 def unpushed(
-    commits: Sequence[Commit], runs: Sequence[Run], before: Sequence[Commit], *, is_pushed: bool
+    commits: Sequence[Commit],
+    runs: Sequence[Run],
+    in_step: Mapping[str, int],
+    before: Sequence[Commit],
+    *,
+    is_pushed: bool,
 ) -> tuple[Commit, ...]:
     """The commits after the newest push, or after git reported their branch up to date with its upstream.
 
     Empty where neither was seen: pushing may not be wanted. A push may have succeeded where its outcome is not known.
-    ``before``: commits from before that were not pushed; ``is_pushed``: whether a push was seen then.
+    ``in_step``: see `branches_in_step`. ``before``: commits known from before; ``is_pushed``: a push was seen then.
     """
     is_wanted = is_pushed or next(pushes(runs), None) is not None
     positions = [run.event for run in _likely_pushes(runs)] if is_wanted else []
-    in_step = {branch: run.event for run in runs if (branch := branch_in_step(run))}
     pushed = {branch: max((at, *positions[-1:])) for branch, at in in_step.items()}
     default = positions[-1] if positions else _BEFORE if is_pushed else None
     known = () if any(_REPLACES.search(run.key) for run in runs) else before
@@ -454,10 +463,10 @@ _BEFORE = -2
 _REPLACES = pattern(r"\bgit (?:reset|rebase|commit\b.* --amend)\b")
 
 
-def branch_in_step(run: Run) -> str:
-    """The branch that a `git status` or `git log` shows to be where its upstream is; empty where it shows none."""
-    found = _IN_STEP.search(run.output) if _SHOWS_UPSTREAM.search(run.key) else None
-    return next(filter(None, found.groups())) if found else ""
+def branches_in_step(runs: Iterable[Run]) -> dict[str, int]:
+    """The branches that git shows to be where their upstream is, each with the position of the newest run that does."""
+    shown = ((run, _IN_STEP.search(run.output)) for run in runs if _SHOWS_UPSTREAM.search(run.key))
+    return {next(filter(None, found.groups())): run.event for run, found in shown if found}
 
 
 _SHOWS_UPSTREAM = pattern(rf"\b{GIT}(?:status|log)\b")

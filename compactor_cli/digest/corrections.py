@@ -18,7 +18,7 @@ from compactor_cli.digest.decisions import gives_reason
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import Status
-from compactor_cli.digest.files import FileOperation
+from compactor_cli.digest.files import FileOperation, changed_by_turn
 from compactor_cli.digest.language import apart, terms
 from compactor_cli.digest.noise import intends
 from compactor_cli.digest.replies import declines, last_question
@@ -169,10 +169,7 @@ def edited_names(operations: Sequence[FileOperation], events: Sequence[Event]) -
             deleted[one.path] = one.event
         elif one.action is not FileAction.READ:
             deleted.pop(one.target or one.path, None)
-    by_turn: dict[int, set[str]] = {}
-    for one in operations:
-        if one.action is not FileAction.READ:
-            by_turn.setdefault(events[one.event].turn, set()).add(one.path)
+    by_turn = changed_by_turn(operations, events)
     last = {path: turn for turn, paths in by_turn.items() for path in paths}
     rewritten = (turn for turn, paths in by_turn.items() if len(paths) > 1 and all(last[one] > turn for one in paths))
     files = {one.name: one.event for one in changes}

@@ -141,13 +141,17 @@ def events(
     that the client never started.
     """
     directories = directories or directories_of(transcript)
-    reader = _EventReader(strip=directories.strip, root=directories.root, directory=directories.working, is_act=is_act)
+    reader = _EventReader(
+        strip=directories.strip,
+        root=directories.root,
+        directory=directories.working,
+        messages=transcript.messages,
+        is_act=is_act,
+    )
     for index in _as_sent([*indices], transcript.messages):
         message, record = transcript.messages[index], transcript.records[index]
         if not is_demonstration(record.value):
             reader.folder, reader.value = reader.strip(named_directory(record.value)), record.value
-            if index and _is_blank(transcript.messages[index - 1]):
-                reader.after_blank.add(index)
             reader.read(index, message)
             if is_act and message.is_meta:
                 reader.read_subagent(index, subagent_parts(record))
@@ -238,6 +242,7 @@ class _EventReader:
     strip: Callable[[str], str]
     root: Callable[[str], str]
     directory: str
+    messages: Sequence[Message]
     folder: str = ""  # the shell's directory, as the record being read names it
     value: Any = None  # the parsed record being read
     is_act: _IsAct | None = None
@@ -251,7 +256,6 @@ class _EventReader:
     begun: dict[str, int] = field(default_factory=dict)
     denied: set[int] = field(default_factory=set)  # positions of the calls that a rule of the client denied
     woken_by: set[str] = field(default_factory=set)  # prompts that the agent wrote to be woken with later
-    after_blank: set[int] = field(default_factory=set)  # records after a message of the user that holds nothing
     turn: int = 0
     acts_by_words: bool = False  # a call written into a message has had a result
     # Messages that the user wrote while a call was running, with their records: they are read after its result.
@@ -320,7 +324,7 @@ class _EventReader:
         self._reported(index, message.text)
         typed, shown = TYPED_COMMAND.search(message.text), TYPED_OUTPUT.findall(message.text)
         # The command that called a skill may be kept without its words, before the text of the skill.
-        skill = called_skill(message.text) if index in self.after_blank else ""
+        skill = called_skill(message.text) if index and _is_blank(self.messages[index - 1]) else ""
         request = typed[1] if typed and _IS_PROSE.match(typed[1]) else skill
         words = self._spoken(user_text(message) or request)
         if words and words in self.woken_by:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
 from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, failing_part, sent_words
-from compactor_cli.digest.commits import PUSHED, PUSHES, branch_in_step, merged_requests
+from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
@@ -181,7 +181,7 @@ def _branch_item(analysis: Analysis) -> Item:
     place = f" {words.within} {place}" if place else ""
     commits = work.commits if work.tree else [one for one in work.commits if one.event not in work.elsewhere]
     is_own = bool(commits) and commits[-1].branch in ("", work.branch)
-    is_there = is_own and any(one.event > commits[-1].event and branch_in_step(one) for one in analysis.runs)
+    is_there = is_own and max(work.in_step.values(), default=-1) > commits[-1].event
     is_local = is_own and not (work.is_pushed or work.unpushed or is_there)
     state = "".join(f"{words.comma}{part}" for part in (work.ahead, words.no_push if is_local else "") if part)
     text = f"{words.branch} {work.branch}{place}{state}{_without_commit(analysis)}"
@@ -485,7 +485,6 @@ def _own_line(run: Run, command: str) -> str:
     return "" if command.startswith("gh ") and run.line.startswith("Your branch is ") else run.line
 
 
-_BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 _FETCHES = pattern(rf"\b{GIT}fetch\b(?!.*\b(?:push|merge|rebase|tag)\b)")
 # What a service or program answers that was reached and refuses or is down.
 _TROUBLE = re.compile(
@@ -501,6 +500,7 @@ _SCRIPT_UNSEEN = re.compile(
 _TEXT_UNSEEN = re.compile(rf"=[\"'] ?{ELLIPSIS}\Z")
 # A command about running processes or ports, which holds until the next start: `lsof -i :80`.
 _OF_PROCESSES = pattern(r"\(?(?:sleep \S+ *(?:&&|;) *)?(?:kill|pkill|killall|lsof|pgrep|ps|nc)\b")
+_BUILDS = pattern(r"\b(?:npm|pnpm|yarn|bun|cargo|go|make|mvn|gradlew?|dotnet)\b[^|;&\n]*\bbuild\b|\btsc\b")
 
 
 def remembered_commands(analysis: Analysis) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from compactor_cli.digest.checks import (
     task_of,
 )
 from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside
-from compactor_cli.digest.commits import PUSHES, branch_in_step
+from compactor_cli.digest.commits import PUSHES
 from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
 from compactor_cli.digest.error_lines import (
     AT_LINE,
@@ -140,7 +140,7 @@ def find_errors(
     events: Sequence[Event], runs: Sequence[Run], operations: Sequence[FileOperation]
 ) -> tuple[ErrorRecord, ...]:
     """The errors of commands that do more than look, in order; results of calls to services are in Facts instead."""
-    acting = [run for run in _without_pushed(runs) if not run.is_read_only]
+    acting = [run for run in runs if not run.is_read_only]
     changes = [one for one in operations if not (one.action is FileAction.READ or one.is_try)]
     tries = [one for one in operations if one.is_try and one.action is not FileAction.READ]
     gone = [one for one in operations if one.action in _TAKES_AWAY and is_throwaway(one.path)]
@@ -198,11 +198,10 @@ def find_errors(
     return _as_last_seen(newest)
 
 
-def _without_pushed(runs: Sequence[Run]) -> Iterable[Run]:
-    """The runs without failed pushes of what git shows later to be there, whoever pushed it."""
-    in_step = max((run.event for run in runs if branch_in_step(run)), default=-1)
-    failed = CommandOutcome.FAILED
-    return (run for run in runs if not (run.event < in_step and run.outcome is failed and PUSHES.search(run.key)))
+def without_pushed(runs: Sequence[Run], in_step: Mapping[str, int]) -> list[Run]:
+    """The runs without failed pushes of what git shows later to be there, whoever pushed it (`branches_in_step`)."""
+    last, failed = max(in_step.values(), default=-1), CommandOutcome.FAILED
+    return [run for run in runs if not (run.event < last and run.outcome is failed and PUSHES.search(run.key))]
 
 
 def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:

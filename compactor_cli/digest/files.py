@@ -311,6 +311,15 @@ def _as_known(path: str, known: Sequence[str]) -> str:
     return f"{above.pop()}/{path}" if len(above) == 1 else path
 
 
+def changed_by_turn(operations: Iterable[FileOperation], events: Sequence[Event]) -> dict[int, set[str]]:
+    """The paths that each turn changed, by its number, in order."""
+    found: dict[int, set[str]] = {}
+    for one in operations:
+        if one.action is not FileAction.READ:
+            found.setdefault(events[one.event].turn, set()).add(one.path)
+    return found
+
+
 def is_subagent(call: Event) -> bool:
     """Whether a call starts a subagent, which may change files."""
     return call.kind is EventKind.CALL and short_name(call.name) in _SUBAGENTS

@@ -261,17 +261,16 @@ def _not_done(analysis: Analysis) -> frozenset[str]:
 
 def _searched_for(analysis: Analysis) -> frozenset[str]:
     """The lines of commands that search: a pattern may name what is not there."""
-    of_commands = _newest_in(analysis.table.lines, {at for at, _ in _commands(analysis)})
-    return frozenset(filter(_SEARCHES.search, of_commands))
+    return frozenset(filter(_SEARCHES.search, _of_commands(analysis)))
 
 
 _SEARCHES = re.compile(r"(?:^|[;&|({`])\s*(?:e?grep|rg|git grep)\s")
 
 
-def _commands(analysis: Analysis) -> Iterator[tuple[int, Event]]:
-    """The calls that run a command, each with its position."""
-    calls = ((at, one) for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL)
-    return ((at, one) for at, one in calls if one.tool is ToolKind.COMMAND)
+def _of_commands(analysis: Analysis) -> frozenset[str]:
+    """The lines whose newest event is a call that runs a command."""
+    calls = (at for at, one in enumerate(analysis.events) if one.kind is EventKind.CALL)
+    return _newest_in(analysis.table.lines, {at for at in calls if analysis.events[at].tool is ToolKind.COMMAND})
 
 
 def _newest_in(lines: Lines, events: Collection[int]) -> frozenset[str]:
@@ -286,7 +285,7 @@ def _missing(analysis: Analysis, rows: set[int]) -> set[int]:
     named = rows.intersection(row for text in failed for row in lines.atoms[lines.numbers[text]])
     if not named:
         return named
-    return _only_in(lines, failed | _newest_in(lines, {at for at, _ in _commands(analysis)}), named)
+    return _only_in(lines, failed | _of_commands(analysis), named)
 
 
 def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:

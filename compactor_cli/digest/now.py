@@ -274,9 +274,11 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
     if plan := announcement(analysis.events, _asked_record(analysis)):
         yield Item(text=f"{words.announced}{words.colon}{words.quoted(plan[1])}", records=(plan[0],))
         steps = [(record, text) for record, text in steps if text.strip('"') not in plan[1]]
-    if last and state and [(record, text[:1]) for record, text in steps] == [(last.record, '"')]:
-        # Nothing was done since: it is the rest of the message that tells the state, and announces what comes.
-        yield Item(text=f"{words.announced}{words.colon}{steps.pop()[1]}", records=(last.record,))
+    match steps:
+        case [(record, text)] if last and state and record == last.record and text.startswith('"'):
+            # Nothing was done since: it is the rest of the message that tells the state, and announces what comes.
+            yield Item(text=f"{words.announced}{words.colon}{text}", records=(record,))
+            steps = []
     # What the state quotes is not repeated as a step. If not all steps fit, the newest show where work stopped.
     steps = [(record, text) for record, text in steps if text.strip('"') not in state]
     left = budget_tokens - token_cache.text(state)

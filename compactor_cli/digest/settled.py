@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.checklists import beginnings, holds_half
 from compactor_cli.digest.decisions import ANSWERED, TAKEN, Decision
 from compactor_cli.digest.events import Event, EventKind, is_service_call
+from compactor_cli.digest.files import changed_by_turn
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
-from compactor_cli.digest.tools import FileAction, is_lookup
+from compactor_cli.digest.tools import is_lookup
 from compactor_cli.digest.wants import is_in_history, newest_request, stop_after
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -56,10 +57,7 @@ def _item(decision: Decision, analysis: Analysis) -> Item:
 
 def _is_edited_later(decision: Decision, analysis: Analysis) -> bool:
     """Whether a later turn changed a file that the turn of a plan changed: the work may differ from the plan by now."""
-    changed: dict[int, set[str]] = {}
-    for one in analysis.operations:
-        if one.action is not FileAction.READ:
-            changed.setdefault(analysis.events[one.event].turn, set()).add(one.path)
+    changed = changed_by_turn(analysis.operations, analysis.events)
     own = changed.get(decision.turn, set())
     return any(not own.isdisjoint(paths) for turn, paths in changed.items() if turn > decision.turn)
 

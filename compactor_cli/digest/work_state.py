@@ -14,6 +14,8 @@ from compactor_cli.digest.commands import CONCLUDES
 from compactor_cli.digest.commits import (
     Commit,
     after_rebases,
+    all_hashes,
+    branches_in_step,
     earlier_hashes,
     ends_of,
     find_commits,
@@ -56,6 +58,7 @@ class WorkState:
     without_result: tuple[int, ...] = ()  # positions of calls at the end that nothing answered
     stashed: tuple[str, ...] = ()  # uncommitted files that `git stash` put away and nothing brought back
     stash_record: int = -1  # the record of that stash; -1 where these records show none
+    in_step: Mapping[str, int] = field(default_factory=dict)  # see `branches_in_step`
     unpushed: tuple[Commit, ...] = ()  # commits after the newest push; empty where no push was seen
     is_pushed: bool = False  # whether a push was seen
     # The newest commit made outside the session, which may hold what was changed before, and the record that shows it.
@@ -151,8 +154,7 @@ def work_state(
     """
     before = before or WorkState()
     elsewhere = _elsewhere(runs, states, directory)
-    # Runs that the user refused or stopped did nothing.
-    runs = [run for run in runs if not run.is_refused]
+    runs = [run for run in runs if not run.is_refused]  # those that the user refused or stopped did nothing
     here = [run for run in runs if run.event not in elsewhere]
     away = [run for run in runs if run.event in elsewhere and not is_throwaway(f"{elsewhere[run.event]}/")]
     commits = find_commits(here, directory)
@@ -189,7 +191,8 @@ def work_state(
         elsewhere=elsewhere,
         tree=tree,
         older=frozenset(_older(runs, changes)),
-        unpushed=unpushed((*commits, *made_away), runs, before.unpushed, is_pushed=before.is_pushed),
+        in_step=(in_step := branches_in_step(runs)),
+        unpushed=unpushed((*commits, *made_away), runs, in_step, before.unpushed, is_pushed=before.is_pushed),
         is_pushed=before.is_pushed or any(pushes(runs)),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
         checks=tuple(standing_checks(runs, changes, before.checks)),
@@ -216,7 +219,7 @@ def _commits_elsewhere(
         held = held_by(files, commits, _ignored_by_git(there))
         for state in files:
             commit = held.get(state.path)
-            state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.name)) if commit else ""
+            state.commit = all_hashes(state, commits, commit)
         yield from commits
 
 
@@ -257,7 +260,7 @@ def _uncommitted(
         is_listed = is_listed and not is_merged
         commit = None if is_listed else held.get(state.path)
         known = state.commit.rpartition(", ")[2] or state.commit_before  # from an earlier summary
-        state.commit = ", ".join((*earlier_hashes(state, commits, commit), commit.name)) if commit else ""
+        state.commit = all_hashes(state, commits, commit)
         is_in_another = by_others and state.changed < by_others[1].event
         is_passed_over = state.path in unseen or (state.is_created and posixpath.dirname(state.path) in folders)
         is_unknown = state.path in held or is_in_another or is_passed_over
