@@ -299,9 +299,14 @@ def _is_overcome(run: Run, runs: Sequence[Run]) -> bool:
     """Whether a run that failed no longer matters, because a later run went well.
 
     That is one of the same program, one that sent the same message, or, after a git command that moves the work tree,
-    any other such command. A check is never overcome this way.
+    any other such command. A check is never overcome this way, but by the very same command whose end is unknown.
     """
-    if run.outcome is not CommandOutcome.FAILED or is_check(run.command):
+    if run.outcome is not CommandOutcome.FAILED:
+        return False
+    again = [one for one in runs if one.event > run.event and one.command == run.command]
+    if again and again[-1].outcome is CommandOutcome.UNKNOWN:
+        return True  # in the same form, it showed no failure
+    if is_check(run.command):
         return False
     if message := sent_words(run.command):
         done = (one for one in runs if one.event > run.event and one.outcome is CommandOutcome.OK)

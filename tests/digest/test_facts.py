@@ -716,6 +716,15 @@ def test_a_branch_is_placed_where_git_ran_and_not_called_unpushed_once_it_is_sho
     assert facts(user("store it"), *commit, *status)[0] == "branch main"
 
 
+def test_a_build_that_failed_is_no_fact_once_the_same_command_showed_no_failure() -> None:
+    command = "cd tides && npm run build 2>&1 | tail -3"
+    failed = ran(command, "npm error command failed\nnpm error command sh -c tsgo && npm run copy-assets")
+    again = ran(command, "\nWaiting for the debugger to disconnect...\n")
+    assert any("npm run build" in text for text in facts(user("build it"), *failed, says("The tides are old.")))
+    built = facts(user("build it"), *failed, *ran("cd gauges && npm run build 2>&1 | tail -5", "> tsgo"), *again)
+    assert not any("(tides) → failed" in text for text in built)
+
+
 def test_what_was_closed_since_is_no_open_fact() -> None:
     opened = ran('bd create --title="One clock"', "Created issue: tide-l0ud — One clock · Status: open")
     closed = ran("bd close tide-l0ud", "Closed tide-l0ud")
