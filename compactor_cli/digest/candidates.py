@@ -112,6 +112,10 @@ def candidates_of(analysis: Analysis, budget_tokens: int) -> list[Statement]:
     return found
 
 
+# The last message of a turn from this length on is a report: what was announced before it was done, or it says so.
+_MIN_CLOSING_CHARS = 300
+
+
 def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]) -> Iterator[Statement]:
     """The statements of messages, from as many messages as ``chars`` allows and all that name the focus."""
     events, focus = analysis.events, analysis.focus
@@ -122,6 +126,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
     changed = {one.name: one.event for one in analysis.operations if one.action is not FileAction.READ}
     last_change = max(changed.values(), default=-1)
     steps = _steps(analysis, spoken[:-1])
+    reported = {events[number].turn for number in analysis.finals if len(events[number].text) >= _MIN_CLOSING_CHARS}
     is_over = _outdated_statements(analysis)
     # Causes named in a turn before its newest one were only suspected.
     newest_cause = {events[cause.event].turn: cause.event for cause in analysis.causes}
@@ -139,6 +144,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
             "is_final": is_final,
             "is_past": not is_final or number < analysis.code_changed_at,
             "is_overtaken": number in steps,
+            "is_reported": number in steps and events[number].turn in reported,
             "is_answered": number < last_user,
             "is_service": is_service,
             "goes_on": number + 1 < len(events) and events[number + 1].turn == events[number].turn,
@@ -360,7 +366,17 @@ def _is_step(sentence: str, *, goes_on: bool, is_past: bool, is_remark: bool) ->
     is_done_next = goes_on and sentence.endswith(COLONS) and (only_intends(sentence) or _NAMES_STEP.match(sentence))
     is_brief = is_remark and _BRIEF.fullmatch(sentence) is not None
     is_looking = goes_on and is_past and _IS_LOOKING.match(sentence) is not None
-    return bool(is_done_next) or is_looking or is_brief or is_narration(sentence) or (is_past and is_passing(sentence))
+    has_gone_on = is_past and (is_passing(sentence) or (goes_on and _IS_PENDING.search(sentence) is not None))
+    return bool(is_done_next) or is_looking or is_brief or is_narration(sentence) or has_gone_on
+
+
+# What the agent waits for, before it goes on: `two checks are still pending`.
+_IS_PENDING = pattern(
+    r"\bstill (?:\w+ )?(?:in progress|pending|queued|running|waiting|building|starting)\b"
+    r"|\b(?:is|are) (?:currently|now) \w+ing (?:its|their|the)\b"
+    r"|\buntil\b[^.!?]* (?:finish|complete|pass|report)(?:es)?\b",
+    re.IGNORECASE,
+)
 
 
 # `Also update the tables:`, before the call that does it
@@ -392,13 +408,15 @@ def _pieces(
     is_final: bool = False,
     is_past: bool = True,
     is_overtaken: bool = False,
+    is_reported: bool = False,
     is_answered: bool = False,
     is_service: bool = False,
 ) -> Iterator[Statement]:
     """The statements of a spoken text that carry information, with their weights.
 
     ``goes_on``: another event of the turn follows. ``is_final``: the text ends a turn. ``is_past``: code changed since,
-    or it ends no turn. ``is_overtaken``: the work went on after it. ``is_answered``: the user has written since.
+    or it ends no turn. ``is_overtaken``: the work went on after it. ``is_reported``: a later report ended its turn.
+    ``is_answered``: the user has written since.
     """
     # Now shows all the options, and Settled the one that was chosen: a few of them out of context would mislead.
     options = offered(text, is_service=is_service)
@@ -416,7 +434,8 @@ def _pieces(
             if piece[:1].islower() and place and found[place - 1][1] is StatementForm.CODE:
                 piece = " ".join(sentences(piece)[1:])  # the end of a sentence around the code
             piece = without_end(piece, is_step)
-        if is_noise(piece) or (is_overtaken and (supposes(piece) or only_announces(piece))):
+        is_over = only_intends(piece) if is_reported else only_announces(piece)
+        if is_noise(piece) or (is_overtaken and (supposes(piece) or is_over)):
             continue
         is_offered = form is StatementForm.ITEM and is_option(piece, options)
         if is_offered and not is_service:

@@ -132,7 +132,7 @@ def _read(words: tuple[str, ...]) -> tuple[tuple[str, ...], bool, frozenset[str]
     """The program with its subcommand, whether an option selects some tests, the options that add, and the targets."""
     depth = (3 if words[0] == "mise" else 2) if words[0] in RUNNERS else 1
     pairs = zip(words[depth - 1 :], words[depth:], strict=False)
-    # The word after an option that selects is its value.
+    # The word after an option that selects, or that sets the form of the report, is its value.
     rest = tuple(word for before, word in pairs if not (word.startswith("-") or _TAKES_VALUE.fullmatch(before)))
     return words[:depth], selects_some(words), frozenset(filter(_ADDS.match, words)), rest
 
@@ -146,7 +146,7 @@ RUNNERS = frozenset(
 # `-k low`, `--shard`: options that choose some of the tests. `_SELECTS` has those, too, that abort. `_ADDS`: options
 # without which less is run or demanded.
 _SELECTING = r"-k|-run|-t|--(?:run|grep|filter|deselect|ignore|exclude|shard|testNamePattern)"
-_TAKES_VALUE = pattern(_SELECTING)
+_TAKES_VALUE = pattern(rf"{_SELECTING}|--(?:format|reporter)")
 _SELECTS = pattern(rf"(?:{_SELECTING}|-short|--(?:last-failed|lf|abort))(?:=|$)")
 _ADDS = pattern(
     r"--?(?:build-)?tags\b|--(?:all-)?features\b|--all-targets\b|--workspace\b"
@@ -281,7 +281,7 @@ _OF_SURROUNDINGS = pattern(
     r"(?:^|/)(?:\.git(?:ignore|attributes)|\.(?!git|circleci|cargo|config|husky|storybook)[\w-]+/.*)$"
 )
 _OF_SERVER = pattern(r"(?:^|/)\.(?:github|gitlab|circleci)/|(?:^|/)\.gitlab-ci\.yml$")
-_BUILT = (".exe", ".dll", ".so", ".o", ".class", ".pyc", ".log", ".zip", ".gz")
+_BUILT = (".exe", ".dll", ".so", ".o", ".class", ".pyc", ".log", ".pid", ".zip", ".gz")
 
 
 def after(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:

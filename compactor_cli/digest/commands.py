@@ -138,7 +138,20 @@ LEADING = pattern(
 
 def command_key(command: str) -> str:
     """A command without what only changes its surroundings or how much of its output is shown."""
-    return " ".join(bare_command(command).split())
+    lines = [line for raw in bare_command(command).split("\n") if (line := raw.strip())]
+    is_chain = "<<" not in command and not any(map(_GOES_ON.search, lines)) and all(map(_is_whole_line, lines))
+    return " ".join(("; " if is_chain else " ").join(lines).split())
+
+
+def _is_whole_line(line: str) -> bool:
+    """Whether no quotation goes on in the next line."""
+    return not any(mark in QUOTED.sub("", line) for mark in "\"'`")
+
+
+# A line that goes on in the next one, or that is part of a loop or condition.
+_GOES_ON = pattern(
+    r"(?:\\|[|&({;]|\b(?:do|then|else))\Z|\A(?:[|&)}]|(?:for|while|until|if|case|do|done|then|else|fi|esac)\b)"
+)
 
 
 @lru_cache(maxsize=1 << 8)

@@ -390,7 +390,9 @@ _PROPOSES_STEPS = pattern(
 )
 # A reply that leaves the choice to the agent, and a question whether there is more to ask.
 _LEAVES_OPEN = pattern(
-    r"\W*(?:you (?:decide|choose|pick)|(?:it's )?up to you|your (?:call|choice)|no preference|either)\b", re.IGNORECASE
+    r"\W*(?:(?:not sure|no idea|don'?t know)\b\W*)?"
+    r"(?:you (?:decide|choose|pick)|(?:it's )?up to you|your (?:call|choice)|no preference|either)\b",
+    re.IGNORECASE,
 )
 _ASKS_TO_GO_ON = pattern(r"\W*(?:any )?(?:more|other|further) questions\b", re.IGNORECASE)
 _FIRST = pattern(r"\bfirst\W*$|\bfirst,|先|まず", re.IGNORECASE)
@@ -453,7 +455,9 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
     else. An open question is answered by any brief reply, unless it asks which option is wanted and the reply shares no
     word with question or options.
     """
-    if _OBJECTS.match(answer) or (is_assent(answer) and _ONE_OF_TWO.search(question)):
+    if any(one.match(answer) for one in (_OBJECTS, _SUGGESTS, _ASKS_ANEW)):
+        return True
+    if is_assent(answer) and _ONE_OF_TWO.search(question):
         return True
     is_short = _is_of_few_words(answer) and not _OFFERS.match(question)
     # A yes to a choice of two takes neither.
@@ -494,4 +498,7 @@ _ONE_OF_TWO = pattern(
     r"\b(?:want me to|(?:should|shall) I|would you like me to|do you want)\b.*\w, or (?!not\b|some|any|what|whe|how)",
     re.IGNORECASE,
 )
+# What the agent is still to judge (`maybe it should be a float`), and the next request (`now I need you to …`).
+_SUGGESTS = pattern(r"\W*(?:maybe|perhaps|what if|how about)\b|也许|或许|もしかして", re.IGNORECASE)
+_ASKS_ANEW = pattern(r"\W*now,? (?:i (?:need|want) you|let'?s|can you|could you|please)\b|现在|接下来", re.IGNORECASE)
 _OBJECTS = pattern(r"\W*(?:but|however|hm+)\b|i (?:do )?(?:like|love) (?:\w+ ){1,4}but\b|但是|でも", re.IGNORECASE)

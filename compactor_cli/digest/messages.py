@@ -16,7 +16,14 @@ from compactor_cli.digest.events import Event, EventKind, is_service_call, resul
 from compactor_cli.digest.files import FileOperation, attempted
 from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
 from compactor_cli.digest.names import call_words
-from compactor_cli.digest.replies import MAX_LOOKED_BACK, last_question, last_words, pointed_at, question_of_options
+from compactor_cli.digest.replies import (
+    MAX_LOOKED_BACK,
+    begins_with_assent,
+    last_question,
+    last_words,
+    pointed_at,
+    question_of_options,
+)
 from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.statements import QUESTION_MARKS
 from compactor_cli.digest.texts import ELLIPSIS, one_line, opening, sentences, verbatim
@@ -141,9 +148,13 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
 def _replied_to(message: UserMessage, before: Event) -> str:
     """The question or the last words of the assistant's message that a message answers, or an empty string."""
     question = last_question(before.text) or (last_words(before.text) if message.is_short else "")
+    if _ASKS_WHAT_ELSE.search(question) and ASKS_FOR.search(message.text) and not begins_with_assent(message.text):
+        return ""
     return question_of_options(before.text, question) if message.points_at and question else question
 
 
+# A question that any request may follow: `Want me to do anything else?`
+_ASKS_WHAT_ELSE = pattern(r"\b(?:any|some|what)(?:thing)? else\b|\bwhat(?:'s| is) next\b", re.IGNORECASE)
 # How a message begins that adds to the one before it: `and on the east pier too`.
 _LEANS = pattern(r"\W*(?:and|also|but|plus)\b", re.IGNORECASE)
 PLEASE = pattern(r"\A\W*please\b\W*", re.IGNORECASE)
@@ -189,7 +200,9 @@ _VERBS = (
     "add|fix|make|write|implement|create|change|update|remove|delete|rename|move|use|run|check|test|find|look|explain"
     "|investigate|show|tell|review|refactor|replace|keep|build|generate|convert|analy[sz]e|summari[sz]e|commit|push"
     "|deploy|install|verify|compare|try|give|set|put|extract|merge|split|document|improve|handle|support|list|help"
-    "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do"
+    "|address|ensure|make sure|avoid|stop|leave|start|continue|go|read|return|print|answer|do|apply|clean|configure"
+    "|debug|disable|download|draft|enable|export|import|open|prepare|publish|release|revert|rewrite|send|simplify"
+    "|undo|upload"
 )
 # `Then check the tide table.`, `could you rename it`, `which one?`
 ASKS_FOR = pattern(

@@ -112,7 +112,7 @@ def _tool_label(call: Event) -> str:
     asked = "" if text or not is_lookup(call.name) else asked_for(call)
     if asked and "/" not in asked:  # a path or an address would be cut to its end
         return f"{call.name}({asked})"
-    if "://" in text and len(text) > _MOST_CHARS:
+    if "://" in text and len(text) > _MOST_CHARS and not is_command:
         # The end of an address tells more than its beginning.
         end = text[-_MOST_CHARS:]
         return f"{call.name} {ELLIPSIS}{end[max(0, end.find('/')) :]}"

@@ -77,7 +77,8 @@ def _passing() -> re.Pattern[str]:
     return re.compile(
         rf"^{_OPENS}(?:[\w`*/.()'’-]+ ){{0,7}}?{subject}\b[^!?\n]{{0,60}}\b{outcome}\b"
         r"[^,;!?\n]{0,60}(?:, (?:including|with|as)\b[^,;!?\n]{0,40})?$"
-        rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was) (?:correct|fine|good|done|in place)\b"
+        rf"|^{_OPENS}(?:(?:the|that|this) (?:\w+ ){{1,3}}(?:looks?|is|was)"
+        r" (?:correct|fine|good|done|in place|made|updated|written|added|saved|created|committed|pushed|ready)\b"
         r"|(?:[\w`-]+ ){0,5}agents? (?:is|are) (?:now |still )?(?:working|running)\b"
         r"|(?:[\w`-]+ ){1,6}(?:is|are) still \w+ing\b"
         r"|[^!?\n]{1,80}\b(?:so far|still running|kicked off|(?:is|are) running|should now be)\b"

@@ -87,7 +87,7 @@ _COUNT = pattern(
 # What a check or a build that went well reports.
 _RESULT = pattern(
     rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
-    r"|compiled successfully|^✓ built in "
+    r"|compiled successfully|^✓ built in |\bno offenses detected"
 )
 # How git reports a commit: `[tides 1a2b3c4] Read the gauge`.
 COMMIT_LINE = pattern(
@@ -105,12 +105,12 @@ _REPORT = pattern(
 # In lower case: every line that `_RESULT` or `_REPORT` matches has one of these parts (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
-    "|0 fail|no fixes|fixed |built in|made in|! "
+    "|0 fail|no fixes|no offenses|fixed |built in|made in|! "
 ).split("|")
-_NOTHING_PARTS = ("no test", "deselected", " 0 file")
+_NOTHING_PARTS = ("no test", "deselected", " 0 file", "0 runs", "0 tests")
 _RAN_NOTHING = pattern(
     r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in "
-    r"|^\W*(?:Linting|Checked|Checking): 0 file",
+    r"|^\W*(?:Linting|Checked|Checking): 0 file|^\W*(?:Ran|Running)? ?0 (?:runs|tests)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _FAILURE = pattern(

@@ -161,10 +161,11 @@ LIMITS = re.compile(
     r"|[^.!?\n]{1,80}\bthough\b|但是?|不过|然而|しかし|ただし"
 )
 _NUMBER = re.compile(r"(\d{1,3}[.)]|[A-Ha-h]\))\s+")
-# A piece ends at a full stop, `!` or `?` before a blank and a character that can open a sentence, and at any full-width
-# stop; but not before a sentence of `LIMITS`, which stays in one piece with the sentence that it limits.
+# A piece ends at a full stop, `!` or `?` before a blank and a character that can open a sentence (not `(as here)`),
+# and at any full-width stop; but not before a sentence of `LIMITS`, which stays in one piece with the one it limits.
 _PIECE_END = re.compile(
-    r"(?:(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)|(?<=[.!?][\"')*_`])|(?<=[.!?][\"')*_`]{2}))\s+(?=[A-Z\"'(*_`\[#])"
+    r"(?:(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)|(?<=[.!?][\"')*_`])|(?<=[.!?][\"')*_`]{2}))(?<!\.\.\.`)\s+"
+    r"(?=[A-Z\"'*_`\[#]|\([^a-z])"
     rf"(?!{LIMITS.pattern})|(?<=[。！？；])(?!{LIMITS.pattern})"
 )
 

@@ -369,6 +369,7 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
 # Tools that report to the user and ask the user, by short name, with the argument that has the words.
 _REPORTS = {"attemptcompletion": "result", "finish": "message", "sendmessage": "message", "messagenotifyuser": "text"}
 _REPORTS |= {"finalanswer": "answer", "submit": "answer", "respond": "content"}
+_REPORTS_AN_OBJECT = frozenset(("structuredoutput",))
 _QUESTIONS = dict.fromkeys(("askuserquestion", "askuser", "requestuserinput", "question"), "questions")
 _QUESTIONS |= {"askfollowupquestion": "question", "askquestion": "question", "messageaskuser": "text"}
 # A message with an address is sent to somebody else.
@@ -394,8 +395,30 @@ def written_call(text: str) -> tuple[str, ToolCall] | None:
 
 
 def reported_words(call: ToolCall) -> str:
-    """The text that a call sends to the user as a report; empty for any other call."""
-    return "" if _OF_A_SERVER.search(call.name) else string(_argument(call, _REPORTS))
+    """The text that a call sends to the user as a report; empty for any other call.
+
+    A report that is an object has a line for each member, as in YAML.
+    """
+    if _OF_A_SERVER.search(call.name):
+        return ""
+    if short_name(call.name) in _REPORTS_AN_OBJECT:
+        return "\n".join(_members(call.arguments))
+    return string(_argument(call, _REPORTS))
+
+
+def _members(value: Any) -> Iterator[str]:
+    """The lines that show a value: of an object a line for each member, of a list an entry for each element."""
+    if isinstance(value, Mapping) and value:
+        for key, member in value.items():
+            lines = list(_members(member))
+            is_brief = len(lines) == 1 and not (isinstance(member, list) and member)
+            yield from (f"{key}: {lines[0]}",) if is_brief else (f"{key}:", *lines)
+    elif isinstance(value, list) and value:
+        for element in value:
+            first, *rest = _members(element)
+            yield from (f"- {first}", *(f"  {line}" for line in rest))
+    else:
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def team_recipient(name: str, arguments: Any) -> str:

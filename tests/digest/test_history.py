@@ -1078,3 +1078,14 @@ def test_a_few_plain_words_on_a_step_that_went_on_are_left_out_unless_they_name_
     found = read(user("why is the relay late?"), *spoken, says("Done."), user("go on"))
     taken = [one.text for one in chosen(found, 400)]
     assert taken == ["relay.py counts twice.", "The gauge_station is silent."]
+
+
+def test_what_was_announced_or_awaited_gives_way_to_the_report_that_ends_the_turn() -> None:
+    how = "I'm going to make the shared file fail closed: it keeps the relay on and sends no readings by itself."
+    waits = "The relay is merged, but two of its checks are still pending on the server of the harbour."
+    found = "The relay of the north gauge sends every reading twice."
+    report = f"{found} It is mended: a reading that is known by its clock is not stored again, and both agree. " * 3
+    steps = says(f"{how}\n\n{waits}"), *ran("make", "ok"), says(report), user("go on")
+    taken = [one.text for one in chosen(read(user("fix the relay"), *steps), 400)]
+    assert not {how, waits} & {*taken}
+    assert found in taken

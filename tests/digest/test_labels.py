@@ -72,3 +72,10 @@ def test_where_a_search_found_nothing_is_told_with_it() -> None:
     looks = call("Grep", "g", pattern="drift", glob="*_test.go"), answer("No matches found", "g")
     found = digest(conversation(user("is drift tested?"), *looks, says("It is not."), user("go on"), says("On it.")))
     assert "Grep drift (*_test.go): No matches found" in texts(found, Section.HISTORY)
+
+
+def test_a_command_with_a_long_address_is_named_by_its_beginning() -> None:
+    look = 'git ls-remote --heads https://tide.example/harbours/of-the-north/gauges.git | rg "entire|checkpoint|tide"'
+    assert Labels(events_of(call("Bash", "b", command=look)))[0].text.startswith(
+        "`git ls-remote --heads https://tide.example/"
+    )

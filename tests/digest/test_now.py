@@ -885,7 +885,11 @@ def test_a_result_that_was_delivered_empty_is_shown_as_such() -> None:
     report = says("No gap was found in any of the three gauges, since each checks its level before it opens.")
     sent = call("StructuredOutput", "s", findings=[]), answer("Structured output provided successfully", "s")
     one = digest(conversation(user("review the gauges and return the list of findings"), *BUILD, report, sent), 900)
-    assert any("StructuredOutput(findings: [])" in text for text in texts(one, Section.TASK))
+    assert "Where it stands: findings: []" in texts(one, Section.TASK)
+    gap = {"title": "The lock opens late", "severity": "high"}
+    sent = call("StructuredOutput", "s", findings=[gap]), answer("Structured output provided successfully", "s")
+    one = digest(conversation(user("review the gauges and return the list of findings"), *BUILD, sent), 900)
+    assert "title: The lock opens late" in rendered(one.summary)
 
 
 def test_a_request_that_the_user_stopped_before_a_word_was_said_is_stopped_and_not_replied_to() -> None:
@@ -899,3 +903,10 @@ def test_a_request_that_the_user_stopped_before_a_word_was_said_is_stopped_and_n
     assert "replied" not in rendered(one.summary)
     after = digest(conversation(user(ASKED), read, stop, user("Go on with the ticket, please."), BUILD), 900)
     assert "Stopped by the user" not in texts(after, Section.TASK)
+
+
+def test_a_request_after_the_question_whether_there_is_more_to_do_is_a_new_one() -> None:
+    report = says("The export is live and was tried with both gauges. Want me to do anything else before you close it?")
+    one = digest(conversation(user(ASKED), *BUILD, report, user("export a transcript of the chat"), *BUILD), 900)
+    assert texts(one, Section.TASK)[0] == "Asked: export a transcript of the chat"
+    assert not any(text.startswith(("In reply to", "Before that")) for text in texts(one, Section.TASK))

@@ -283,3 +283,9 @@ def test_what_runners_report_through_a_pipe_says_how_a_check_ended() -> None:
             shown = "\n".join(texts(one, Section.COMMANDS))
             assert ("→ ok" in shown) is bool(outcome), output
             assert bool(texts(one, Section.PLAN)) is not bool(outcome), output
+
+
+def test_a_runner_that_ran_no_test_has_passed_none() -> None:
+    report = "Finished in 0.000643s, 0.0000 runs/s\n0 runs, 0 assertions, 0 failures, 0 errors, 0 skips"
+    one = digest(conversation(user("check it"), ran("bin/rails test 2>&1 | tail -30", report), says("Done.")))
+    assert "→ ok" not in "\n".join(texts(one, Section.COMMANDS))

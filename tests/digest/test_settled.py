@@ -793,3 +793,23 @@ def test_a_chinese_question_that_points_back_stands_with_what_it_is_about() -> N
         'User has answered your questions: "store.py 是手写实现，与计划冲突。怎么处理它？"="移到 docs"', "q"
     )
     assert decided(asked, replied) == ['store.py 是手写实现，与计划冲突。 怎么处理它？ → "移到 docs"']
+
+
+def test_what_the_user_only_suggests_or_asks_for_next_settles_nothing() -> None:
+    question = "Want me to drop the guard and let the level rely on the clock, or keep it?"
+    asked = says(question)
+    assert decided(asked, user("maybe the level should be cast to float")) == []
+    assert decided(asked, user("drop the guard")) == [f'{question} → "drop the guard"']
+    offer = says("要不要我把这个链接改成新的文件名？或者你更希望真的建个目录？")
+    assert decided(offer, user("现在我需要你帮我建立一下文件结构")) == []
+
+
+def test_an_option_that_leaves_the_choice_to_the_agent_gives_up_none() -> None:
+    options = [
+        {"label": "Quay", "description": "near"},
+        {"label": "Not sure / you decide", "description": "I'd take Quay"},
+    ]
+    asked = call("AskUserQuestion", "1", questions=[{"question": "Where shall the gauge stand?", "options": options}])
+    reply = answer('User has answered: "Where shall the gauge stand?"="Not sure / you decide".', "1")
+    (decision,) = decisions(events_of(asked, reply))
+    assert (decision.leaves_open, decision.given_up) == (True, ("Quay",))

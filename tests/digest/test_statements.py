@@ -506,3 +506,11 @@ def test_an_entry_of_a_log_is_progress_unless_it_reports_an_error() -> None:
     entries = [entry.format(level) for level in ("Default", "Info", "Error")]
     entries += ["2026-07-15 11:23:22 INFO gauge read", "2026-07-15 11:23:22 WARN gauge late"]
     assert noise.progress_among(entries) == {entries[0], entries[1], entries[3]}
+
+
+def test_an_ellipsis_in_code_and_a_remark_in_brackets_end_no_statement() -> None:
+    entry = (
+        "- **Surface** — `isTide` reads the scheme of `new URL(url)`. Any `https://...` (one of `https://x@pier/`, too)"
+        " passes; all hangs on the harbour that sends it. `readTide` does not look at the host. This is no gap."
+    )
+    assert not any(one.startswith("(") for one, _, _ in statements.statements_of(entry))

@@ -881,3 +881,18 @@ def test_a_name_that_git_lists_means_the_file_below_the_folder_where_it_was_call
     status = ran("cd tides && git status --short", " M README.md\n?? locks/a.py")
     first, *others = map(write, paths)
     assert is_open(first, commit, *others, status)[0] == "Not committed: tides/{locks/a.py, README.md}"
+
+
+def test_a_check_on_a_line_of_its_own_contains_a_narrow_one() -> None:
+    narrow = ran("rubocop app/tide.rb", "1 file inspected, no offenses detected")
+    edit = call("Edit", "t", file_path="app/tide.rb", old_string="a", new_string="b"), answer("ok", "t")
+    wide = ran("rubocop --format simple 2>&1 | tail -5\ngit status --short", "35 files inspected, no offenses detected")
+    assert any(text.startswith("Passed before") for text in is_open(edit, narrow, edit))
+    assert not any(text.startswith("Passed before") for text in is_open(edit, narrow, edit, wide))
+    loop = ran("for one in app/*.rb; do\n  rubocop\ndone", "no offenses detected")
+    assert any(text.startswith("Passed before") for text in is_open(edit, narrow, edit, loop))
+
+
+def test_the_removal_of_a_process_file_makes_no_check_older() -> None:
+    removed = ran("rm -f tmp/pids/server.pid", "")
+    assert not any(text.startswith("Passed before") for text in is_open(STORE, TESTS, removed))
