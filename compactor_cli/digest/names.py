@@ -181,12 +181,13 @@ _NAME_TOKENS = 3
 _MIN_CHANCE = 0.03
 _NUMBERS = frozenset(KINDS.index(kind) for kind in (AtomKind.NUM, AtomKind.DATE, AtomKind.FLAG))
 # A side of a diff, a piece of a pattern that replaces, its flags, a place that a search found, a point of a drawing,
-# two files joined, an amount of something, a range of commits, a class of style: `a/clock.py`, `s/old`, `new/g`, `/gi`,
-# `clock.py-12`, `815C930`, `README/tides.md`, `0.40/PR`, `/1e3`, `main..origin/main`, `bg-stone-100/50`.
+# two files joined, an amount of something, a range of commits, a class of style, what names begin with: `a/clock.py`,
+# `s/old`, `new/g`, `/gi`, `clock.py-12`, `815C930`, `README/tides.md`, `0.40/PR`, `/1e3`, `main..origin/main`,
+# `bg-stone-100/50`, `tide_`.
 _PIECE = re.compile(
     r"\w/|/\w?$|/[gimsu]{2,3}$|\S+/\w$|\S+\.\w+[-:]\d+[-:]?$|\d{2,}[A-Z]\d{2,}$"
     r"|(?:README|[\w-]+\.(?:md|py|[jt]sx?|go|rs|json|ya?ml|toml))/|\d[\d.,e]*(?:-\w+)?/[A-Za-z]|/\d[\de]*$|.*REDACTED"
-    r"|[\w./-]*\w\.{2,3}\w|[a-z]+(?:-[a-z]+)+(?:-\d{2,3})?/\d{1,3}$"
+    r"|[\w./-]*\w\.{2,3}\w|[a-z]+(?:-[a-z]+)+(?:-\d{2,3})?/\d{1,3}$|\w+_$"
 )
 
 
@@ -291,17 +292,11 @@ def _missing(analysis: Analysis, rows: set[int]) -> set[int]:
 def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
     """Those of these rows that are words joined by slashes, not paths.
 
-    A path stands in a command outside of its texts, alone on a line, in quotation marks, or in a longer path; with two
-    slashes or more, in any call or answer.
+    A path stands in a command outside of its texts, alone on a line, in quotation marks, or in a longer path.
     """
     table, events = analysis.table, analysis.events
-    names, columns = list(table.atoms), table.columns
-    wordy = {
-        row: names[row]
-        for row in rows
-        if columns["kinds"][row] in FILE_KINDS and _WORDS.fullmatch(names[row])
-        if names[row].count("/") == 1 or not (columns["results"][row] or columns["calls"][row])
-    }
+    names, kinds = list(table.atoms), table.columns["kinds"]
+    wordy = {row: names[row] for row in rows if kinds[row] in FILE_KINDS and _WORDS.fullmatch(names[row])}
     lines = zip(table.lines.numbers, table.lines.atoms, table.lines.last, strict=True)
     for text, atoms, last in lines if wordy else ():
         for row in wordy.keys() & atoms:
@@ -318,7 +313,7 @@ def _wordy(analysis: Analysis, rows: set[int]) -> set[int]:
 
 # What stands on both sides of a path: quotation marks, or a slash of a longer path on one of them.
 _AS_ONE = (*((mark, mark) for mark in "\"'`"), ("/", ""), ("", "/"))
-_WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*(?:/[^\W\d_]+(?:-[^\W\d_]+)*)+")
+_WORDS = re.compile(r"[^\W\d]+(?:-[^\W\d]+)*(?:/[^\W\d]+(?:-[^\W\d]+)*)+")
 
 
 def _options(call: Event) -> Iterator[str]:
@@ -378,7 +373,8 @@ def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
 _SLASHED = re.compile(r"/[\w.:-]+")
 
 
-# Not after a letter, a bracket, a backslash or `::`, nor after the dot of a hidden file; a path not after a `$` or `>`.
+# Not after a letter, a bracket, a backslash or `::`, nor after the dot of a hidden file; a path not after a `$` or `>`,
+# another name not after a hyphen.
 _BEGINS_PATH = r"(?<![$>])"
 _BEGINS_WHOLE = r"(?<![\w)\]}*\\])(?<!::)(?<![\s/\"'`]\.)(?<!^\.)"
 
@@ -389,8 +385,9 @@ def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
     As the end of a path with parentheses, `(tide)/pier.py`, a folder of one with backslashes, a part of a pattern,
     `*_test.go`, or of a share, `from_60%`, or a hidden file without its dot.
     """
-    begins = {row: _BEGINS_WHOLE + _BEGINS_PATH * ("/" in name) for row, name in named.items()}
-    wholes = {row: re.compile(rf"{begins[row]}{re.escape(name)}(?![*%])") for row, name in named.items()}
+    begins = {row: _BEGINS_WHOLE + (_BEGINS_PATH if "/" in name else r"(?<!-)") for row, name in named.items()}
+    ends = {row: r"(?![*%])" + r"(?!:\w)" * bool(_SLASHED.fullmatch(name)) for row, name in named.items()}
+    wholes = {row: re.compile(rf"{begins[row]}{re.escape(name)}{ends[row]}") for row, name in named.items()}
     cut: set[int] = set()
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if named else ():
         found = {row: wholes[row].search(text) is not None for row in wholes.keys() & rows}
@@ -438,7 +435,7 @@ def _files_of(analysis: Analysis, names: Iterable[str]) -> dict[str, str]:
                 if missing[row] == own:
                     declared[row] = max(declared.get(row, -1), last)
     paths = {row: labels[number].text for row, number in (newest | declared).items()}
-    short = short_names(dict.fromkeys(paths.values()))
+    short = short_names({*paths.values(), *(one.path for one in analysis.operations)})
     carried = dict(analysis.memory.names)
     known = {name: carried[name] for name in missing.values() if carried.get(name)}
     return known | {missing[row]: short[path] for row, path in paths.items() if missing[row] not in path}

@@ -357,9 +357,20 @@ def is_import(text: str) -> bool:
     return _IMPORT.match(text) is not None
 
 
+def is_styled(text: str) -> bool:
+    """Whether a line of code only says how an element of a page looks."""
+    return _IS_STYLED.match(text) is not None
+
+
+# `<div className="flex gap-2">`, `class="pier"`, `<path d="M3 7" />`: how a page looks.
+_IS_STYLED = re.compile(
+    r"(?:<[\w.]+ (?:[\w:.-]+(?:=(?:\"[^\"]*\"|\{[^}]*\}))? )*)?(?:class(?:Name)?|style|d|viewBox)=[\"{'`]"
+)
+
+
 def is_scrap(text: str) -> bool:
-    """Whether a line of code or output is an import, or begins or ends like a piece of something larger."""
-    if is_import(text):
+    """Whether a line of code or output is an import, an element with its style, or a piece of something larger."""
+    if is_import(text) or is_styled(text):
         return True
     return (
         text[0] in ")]},.;:&|+*/=<?" or text[-1] in "([{,&|+=\\<" or text.startswith(("and ", "or ", "else", "return "))

@@ -21,7 +21,16 @@ from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import attempted, is_undone
 from compactor_cli.digest.language import word_beginnings
 from compactor_cli.digest.names import PATH_ALONE
-from compactor_cli.digest.noise import DEFINERS, JSON_MEMBER, MODIFIER, is_amid_code, is_import, is_noise, is_scrap
+from compactor_cli.digest.noise import (
+    DEFINERS,
+    JSON_MEMBER,
+    MODIFIER,
+    is_amid_code,
+    is_import,
+    is_noise,
+    is_scrap,
+    is_styled,
+)
 from compactor_cli.digest.runs import rerun
 from compactor_cli.digest.salience import Scores, shortened
 from compactor_cli.digest.shell import segments
@@ -40,8 +49,6 @@ OUTPUT_FACTOR = 0.4
 SCRAP_FACTOR = 0.5
 # A line with this many line feeds written as `\n` holds a text inside a value that is meant for a program.
 _MANY_ESCAPES = 2
-# If at least this many lines are asked for (a budget of 2,500 tokens), lines from the middle of code are included.
-_MIN_WITH_CODE = 400
 _LINES_PER_ATOM = 3
 # Only this many of the newest lines are compared with the work under way.
 _MAX_COMPARED = 20_000
@@ -60,30 +67,29 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
     sources = _Sources(analysis)
     under_way = UnderWay(analysis, islice(reversed(scores.table.lines.numbers), _MAX_COMPARED))
     places = cache(_places)
-    has_room = number >= _MIN_WITH_CODE or analysis.is_dialogue
     for text, place in _telling_lines(events, scores, number, focus, under_way):
         base = wordless[sources.of(text, scores.table.lines.last[place])]
         event, label = events[base.event], analysis.labels[base.event]
-        if sources.is_repeated(base.event, text) or is_noise(text):
+        if sources.is_repeated(base.event, text) or is_noise(text) or is_styled(text):
             continue
-        if sources.tells_nothing(base.event, text) and not names(text, focus):
+        # The first line of a log is the newest commit: a later line would be taken for it. The line above a status reads
+        # as the whole of it.
+        is_part = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
+        is_part |= text.startswith("## ") and "..." in text
+        if (is_part or sources.tells_nothing(base.event, text)) and not names(text, focus):
             continue
         is_looked_at = sources.is_looked_at(base.event)
         if is_looked_at and is_slip(text):
             continue
         near = under_way.worth(text) if is_looked_at else 1.0
-        is_part = is_looked_at and base.event not in sources.made and near < _NEAR and is_amid_code(text)
-        if is_part and not (has_room or names(text, focus)):
+        is_amid = is_looked_at and base.event not in sources.made and near < _NEAR and is_amid_code(text)
+        if is_amid and not (analysis.is_dialogue or names(text, focus)):
             continue
         shown, form = shortened(text, scores, focus), StatementForm.LOOKED if is_looked_at else StatementForm.OUTPUT
         weight = OUTPUT_FACTOR * base.weight * near * (SCRAP_FACTOR if is_scrap(text) else 1.0)
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
-        # The first line of a log is the newest commit: a later line must not be taken for it.
-        is_later = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         named = (base.event, places(event.text).get(text, 0), form, "", label.text)
-        yield Statement(
-            sources.marked(base.event, shown), *named, base.record, base.at_tokens, weight, opens=not is_later
-        )
+        yield Statement(sources.marked(base.event, shown), *named, base.record, base.at_tokens, weight)
 
 
 def past_looks(analysis: Analysis) -> set[int]:

@@ -839,13 +839,25 @@ def test_what_was_wrong_goes_before_what_else_was_found() -> None:
     assert other not in {one.text for one in chosen(found, 40)}
 
 
-def test_in_a_small_summary_no_line_out_of_the_middle_of_code_that_was_read_is_shown() -> None:
+def test_no_line_out_of_the_middle_of_code_that_was_read_is_shown_unless_the_work_is_about_it() -> None:
     body = "\n".join(f"    level_{number} = readings[{number}].level" for number in range(12))
     file = f'def load_levels():\n    """Reads the levels of the gauge."""\n{body}\n    return level_1'
     session = conversation(user("why is it late?"), *ran("cat store.py", file), says("It reads one level too many."))
-    small, large = (rendered(digest(session, tokens).summary) for tokens in (1_000, 3_000))
-    assert "def load_levels():" in small
-    assert ("readings[3].level" in small, "readings[3].level" in large) == (False, True)
+    read, focused = (rendered(digest(session, 1_000, focus=about).summary) for about in ("", "level_3"))
+    assert "def load_levels():" in read
+    assert ("readings[3].level" in read, "readings[3].level" in focused) == (False, True)
+
+
+def test_how_an_element_looks_older_commits_and_the_head_of_a_status_tell_nothing() -> None:
+    page = '<div className="harbour_gauge absolute">\nconst TITLE = "the harbour_gauge is read hourly"'
+    made = call("Write", "w", file_path="page.tsx", content=page), answer("ok", "w")
+    log = "1a2b3c4 Read the harbour_gauge\n5d6e7f8 Set the harbour_gauge back\n9a8b7c6 Open the harbour_gauge"
+    status = "To https://tide.example/harbour.git\n## main...origin/main\n?? harbour_gauge.txt"
+    looks = *ran("git log --oneline -3", log), *ran("git push && git status --short --branch", status)
+    one = digest(conversation(user("show the harbour_gauge"), made, *looks, says("Shown.")), 1_200)
+    text = "\n".join(texts(one, Section.HISTORY))
+    assert "is read hourly" in text
+    assert not any(part in text for part in ("<div", "5d6e7f8", "## main..."))
 
 
 def test_the_code_that_a_runner_shows_around_a_failure_is_not_quoted() -> None:
@@ -862,15 +874,15 @@ def test_the_code_that_a_runner_shows_around_a_failure_is_not_quoted() -> None:
 
 
 def test_lines_of_one_answer_stand_in_its_order_and_apart_where_others_are_left_out() -> None:
-    first = "class Gauge:\n    low = gauge_low\n    high = gauge_high\n    limit = 4"
-    again = "class Gauge:\n    offset = gauge_offset\n    low = gauge_low\n    high = gauge_high\n    zero = gauge_zero"
-    found = read(user("how?"), *ran("cat old_gauge.py", first), *ran("cat gauge.py", again))
-    lines = [one for one in candidates_of(found, 4_000) if "gauge.py" in one.label and one.label != "old_gauge.py"]
+    first = "the gauge\n  low is gauge_low\n  high is gauge_high\n  limit is 4"
+    again = "the gauge\n  offset is gauge_offset\n  low is gauge_low\n  high is gauge_high\n  zero is gauge_zero"
+    found = read(user("how?"), *ran("cat old_gauge.md", first), *ran("cat gauge.md", again))
+    lines = [one for one in candidates_of(found, 4_000) if "gauge.md" in one.label and one.label != "old_gauge.md"]
     of_new = sorted((one for one in lines if one.event == lines[-1].event), key=lambda one: one.place)
     texts_ = [one.text for one in of_new]
     assert texts_ == [line.strip() for line in again.split("\n") if line.strip() in texts_]
-    ends = [one for one in of_new if one.text in ("offset = gauge_offset", "zero = gauge_zero")]
-    assert running_text(ends, {}) == "offset = gauge_offset … zero = gauge_zero"
+    ends = [one for one in of_new if one.text in ("offset is gauge_offset", "zero is gauge_zero")]
+    assert running_text(ends, {}) == "offset is gauge_offset … zero is gauge_zero"
 
 
 def test_lines_of_two_looks_at_a_file_are_never_shown_as_neighbours() -> None:

@@ -257,3 +257,22 @@ def test_a_class_of_style_is_no_name() -> None:
     names = shown.partition("## Names")[2]
     assert "bg-stone-100/50" not in names
     assert "border-white/10" not in names
+
+
+def test_words_in_prose_pieces_of_classes_and_beginnings_of_names_are_no_names() -> None:
+    known = ("level/tide/quay", "apply_level/tide", "animate-[ease-in-out_2]", "/tide:harbour-show", "tide_pat_|x")
+    page = "\n".join(f'<p className="see {known[number % 5]} {number} harbour_gauge">' for number in range(20))
+    one = digest(conversation(user("read the page"), *ran("cat page.tsx", page), says("Read.")), 800)
+    names = " ".join(texts(one, Section.NAMES))
+    assert "harbour_gauge" in names
+    assert not any(part in names for part in ("level/tide", "apply_level/", "/tide", "out_2", "tide_pat_")), names
+
+
+def test_a_file_is_named_with_its_folder_where_another_known_one_has_its_name() -> None:
+    made = (
+        call("Write", "w", file_path="quay/page.py", content='<p className="low">{QUAY_LEVEL}</p>'),
+        answer("ok", "w"),
+    )
+    read = call("Read", "r", file_path="pier/page.py"), answer("low = 1", "r")
+    one = digest(conversation(user("read the page"), made, read, says("Read.")))
+    assert texts(one, Section.NAMES)[0].startswith("quay/page.py: ")
