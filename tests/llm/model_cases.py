@@ -19,7 +19,7 @@ from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.render.template import load_template, render
 
-FAST = Retries(attempts=3, base_seconds=0.01, most_seconds=0.02, seed=1)
+FAST = Retries(attempts=3, base_seconds=0.01, most_seconds=0.02)
 __all__ = ["WORK", "asked", "long_talk", "request", "summariser"]
 
 
