@@ -79,15 +79,19 @@ def vocabulary_folder(name: str) -> Path | None:
     """The folder with this vocabulary's file: the one that the user named, else litellm's; None if neither has it."""
     chosen = os.environ.get("TIKTOKEN_CACHE_DIR")
     folders = [Path(chosen)] if chosen else []
-    spec = importlib.util.find_spec("litellm")
-    for location in (spec.submodule_search_locations or ()) if spec else ():
-        folders.append(Path(location) / "litellm_core_utils" / "tokenizers")
+    folders += (package / "litellm_core_utils" / "tokenizers" for package in _litellm_folders())
     file_name, size_bytes = VOCABULARIES[name]
     for folder in folders:
         file = folder / file_name
         if file.is_file() and file.stat().st_size == size_bytes:
             return folder
     return None
+
+
+def _litellm_folders() -> list[Path]:
+    """Where litellm is installed, found without importing it; empty if it is not."""
+    spec = importlib.util.find_spec("litellm")
+    return [Path(location) for location in (spec.submodule_search_locations or ())] if spec else []
 
 
 def loaded_once(load: Callable[P, T]) -> Callable[P, T]:
@@ -246,12 +250,8 @@ def nearest_models(model: str) -> list[str]:
 @loaded_once
 def _table() -> str:
     """The table's text, empty if litellm is not installed."""
-    spec = importlib.util.find_spec("litellm")
-    for location in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(location) / TABLE
-        if file.is_file():
-            return file.read_text(encoding="utf-8")
-    return ""
+    files = (package / TABLE for package in _litellm_folders())
+    return next((file.read_text(encoding="utf-8") for file in files if file.is_file()), "")
 
 
 # A power of two, and more than twice the tokens of the largest vocabulary, so that few tokens collide.
