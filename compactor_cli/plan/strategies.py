@@ -6,7 +6,7 @@ Each is a function from a `PlanInput` to a plan; the settings choose it. `layout
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 
 from compactor_cli.formats.openai import OPAQUE
@@ -14,7 +14,7 @@ from compactor_cli.formats.registry import find
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model import plan as plans
 from compactor_cli.model.plan import Action, Edit, Importance, Mark, Plan, Tier, spans_of
-from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
+from compactor_cli.model.settings import OverflowPolicy, PruneRule, Settings, Strategy
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
@@ -169,23 +169,23 @@ def by_fit(case: PlanInput) -> Plan:
     if not target or case.settings.target.ratio:
         # The result does not show what the share was taken of, so a second run would take it again.
         return case.unchanged("no number of tokens is named that it should fit in", target)
-    walk = _Walk.of(case)
-    walk.back(case.settings.fit)
+    walk = _Walk(case)
+    walk.back()
     notes: tuple[str, ...] = ()
     if case.settings.fit.user_leads and not walk.led_by_user():
         notes = ("no message of the user fits: what fits stays without one",)
-    return _plan(case, walk, f"{case.decision.reason}; the newest that fit stay", notes)
+    return walk.plan(f"{case.decision.reason}; the newest that fit stay", notes)
 
 
 def middle_out(case: PlanInput) -> Plan:
     """The plan that keeps units from both ends in turn, the newest first, until one does not fit; the middle goes."""
-    walk = _Walk.of(case)
+    walk = _Walk(case)
     older, newer = 0, len(walk.units)
     while older < newer:
         newest = walk.units[newer - 1]
         if walk.cost(newest) > walk.room:
             if newer == len(walk.units):
-                walk.take(newest, walk.cut(newest, OverflowPolicy.CUT_MIDDLE) or walk.shortest(newest))
+                walk.take(newest, walk.shortest(newest))
             break
         walk.take(newest)
         newer -= 1
@@ -194,37 +194,31 @@ def middle_out(case: PlanInput) -> Plan:
                 break
             walk.take(walk.units[older])
             older += 1
-    return _plan(case, walk, f"{case.decision.reason}; texts are shortened, then both ends stay", ())
+    return walk.plan(f"{case.decision.reason}; texts are shortened, then both ends stay")
 
 
-@dataclass(slots=True, kw_only=True)
 class _Walk:
-    """Collects what stays within a number of tokens."""
+    """Collects what stays within the target. First it takes what always stays: system messages and calls in flight."""
 
-    case: PlanInput
-    units: list[Unit]  # what can stay or go, oldest first
-    room: int  # the tokens that are left
-    kept: list[Unit] = field(default_factory=list)  # what stays so far
-    edits: list[Shortening] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, case: PlanInput) -> _Walk:
-        """A walk that has taken what stays in any case: system messages and calls in flight."""
+    def __init__(self, case: PlanInput) -> None:
+        self.case = case
+        self.is_linked = bool(getattr(find(case.transcript.dialect), "links_records", False))
+        self.room = case.decision.target_tokens - (NOTICE_TOKENS if self.is_linked else 0)  # the tokens that are left
+        self.units: list[Unit] = []  # what can stay or go, oldest first
+        self.kept: list[Unit] = []  # what stays so far
+        self.edits: list[Shortening] = []
         running = {half.record for half in case.grouping.in_flight}
         gone = case.grouping.orphaned()
-        notice_tokens = NOTICE_TOKENS if _is_linked(case) else 0
-        walk = cls(case=case, units=[], room=case.decision.target_tokens - notice_tokens)
         for unit in case.grouping.exchanges:
             sent = [case.messages[i] for i in unit if not case.messages[i].is_meta]
             if not sent or not gone.isdisjoint(unit) or any(message.superseded for message in sent):
                 continue
             is_system = all(message.role is Role.SYSTEM and message.summary is None for message in sent)
             if is_system or not running.isdisjoint(unit):
-                walk.take(unit)
+                self.take(unit)
             else:
-                walk.units.append(unit)
-        walk.units.sort(key=lambda unit: unit[-1])
-        return walk
+                self.units.append(unit)
+        self.units.sort(key=lambda unit: unit[-1])
 
     def take(self, unit: Unit, edits: Sequence[Shortening] = ()) -> None:
         """Let a unit stay, with these edits."""
@@ -236,8 +230,9 @@ class _Walk:
         """The tokens of these records."""
         return sum(self.case.tokens[i] for i in unit)
 
-    def back(self, fit: Fit) -> None:
+    def back(self) -> None:
         """Take units from the newest on, as `Fit` describes."""
+        fit = self.case.settings.fit
         for unit in reversed(self.units):
             if self.cost(unit) <= self.room:
                 self.take(unit)
@@ -247,7 +242,7 @@ class _Walk:
             policy = fit.result if any(message.results for message in messages) else policy
             edits = self.cut(unit, policy)
             if edits or unit is self.units[-1]:
-                self.take(unit, edits or self.cut(unit, OverflowPolicy.CUT_MIDDLE) or self.shortest(unit))
+                self.take(unit, edits or self.shortest(unit))
             if policy in (OverflowPolicy.STOP, OverflowPolicy.CUT_END) or (
                 policy is OverflowPolicy.CUT_MIDDLE and not edits
             ):
@@ -285,8 +280,10 @@ class _Walk:
         return edits if saved_tokens(edits) >= excess else ()
 
     def shortest(self, unit: Unit) -> tuple[Shortening, ...]:
-        """Edits that make the unit as short as possible, though it still does not fit."""
-        return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
+        """Edits that make the unit fit; if none do, those that make it as short as possible."""
+        cost = self.cost(unit)
+        edits = self.cut(unit, OverflowPolicy.CUT_MIDDLE)
+        return edits or shorten_to_fit(self.case.messages, unit, cost, self.case.counter, cost)
 
     def _longest(
         self, unit: Unit, kind: type[Text] | type[ToolResult], excess: int, shape: Callable[[str, int], str]
@@ -306,6 +303,31 @@ class _Walk:
         edit = Edit(record=record, part=index, text=short)
         return (Shortening(edit=edit, rule="cut", saved_tokens=count(text) - count(short)),)
 
+    def plan(self, reason: str, notes: tuple[str, ...] = ()) -> Plan:
+        """The plan that leaves out what was not taken, and the bookkeeping that follows it."""
+        case, taken = self.case, {i for unit in self.kept for i in unit}
+        orphaned = case.grouping.orphaned()
+        shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
+        gap = None
+        if self.is_linked:
+            # Where messages between kept ones are left out, a notice is set after the last of them.
+            last = max((i for i in shown if i not in taken), default=-1)
+            if any(i in taken for i in shown if i < last):
+                tail = next((i for i in shown if i > last), last + 1)
+                gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
+        fate = (Action.COVER, plans.NOTICE) if gap else (Action.PRUNE, plans.NO_ROOM)
+        marks: list[Mark] = []
+        goes, bookkeeping = False, case.bookkeeping()
+        for i, message in enumerate(case.messages):
+            if message.superseded or i in orphaned:
+                marks.append((Action.PRUNE, plans.SUPERSEDED if message.superseded else plans.ORPHAN))
+            elif i in bookkeeping:
+                marks.append((Action.PRUNE, plans.BOOKKEEPING) if goes else KEEP)
+            else:
+                goes = i not in taken
+                marks.append(fate if goes else KEEP)
+        return case.plan(marks, self.edits, case.decision.target_tokens, reason, summary=gap, notes=notes)
+
 
 def _both_ends(text: str, chars: int) -> str:
     return shortened(text, chars - chars // 2, chars // 2)
@@ -313,37 +335,6 @@ def _both_ends(text: str, chars: int) -> str:
 
 def _is_user(message: Message) -> bool:
     return message.role is Role.USER and not message.results
-
-
-def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
-    """The plan that leaves out what the walk did not take, and the bookkeeping that follows it."""
-    taken = {i for unit in walk.kept for i in unit}
-    orphaned = case.grouping.orphaned()
-    shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
-    gap = None
-    if _is_linked(case):
-        # Where messages between kept ones are left out, a notice is set after the last of them.
-        last = max((i for i in shown if i not in taken), default=-1)
-        if any(i in taken for i in shown if i < last):
-            tail = next((i for i in shown if i > last), last + 1)
-            gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
-    fate = (Action.COVER, plans.NOTICE) if gap else (Action.PRUNE, plans.NO_ROOM)
-    marks: list[Mark] = []
-    goes, bookkeeping = False, case.bookkeeping()
-    for i, message in enumerate(case.messages):
-        if message.superseded or i in orphaned:
-            marks.append((Action.PRUNE, plans.SUPERSEDED if message.superseded else plans.ORPHAN))
-        elif i in bookkeeping:
-            marks.append((Action.PRUNE, plans.BOOKKEEPING) if goes else KEEP)
-        else:
-            goes = i not in taken
-            marks.append(fate if goes else KEEP)
-    return case.plan(marks, walk.edits, case.decision.target_tokens, reason, summary=gap, notes=notes)
-
-
-def _is_linked(case: PlanInput) -> bool:
-    dialect = find(case.transcript.dialect)
-    return bool(getattr(dialect, "links_records", False))
 
 
 def by_rules(case: PlanInput) -> Plan:
