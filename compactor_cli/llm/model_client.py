@@ -10,11 +10,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Reservation, Sleep, Spend, sleep_seconds
@@ -250,7 +249,7 @@ def redacted(call: Call, redactor: Redactor | None) -> Call:
 CLOSE_SECONDS = 5.0
 
 
-class BackgroundEventLoop:
+class BackgroundEventLoop(AbstractContextManager["BackgroundEventLoop"]):
     """An event loop in a thread of its own, started when the first coroutine is run; any thread may use it.
 
     Use as ``with BackgroundEventLoop(...) as loop``. On leaving, what is still running is cancelled and waited for,
@@ -264,12 +263,7 @@ class BackgroundEventLoop:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
