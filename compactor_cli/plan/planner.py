@@ -70,11 +70,11 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     if not most:
         return None
     # A row that could have stayed unread is reported with its size in bytes, so that totals are the same either way.
-    is_listed = not transcript.records or transcript.records[0].place.line <= LISTED
-    bound = 0 if is_listed or transcript.frame.container is Container.LINES else transcript.size_bytes
-    if bound and any(result.media_count for message in transcript.messages for result in message.results):
-        bound = 0
-    if not 0 < bound <= most:
+    is_unlisted = bool(transcript.records) and transcript.records[0].place.line > LISTED
+    is_row = is_unlisted and transcript.frame.container is not Container.LINES
+    has_media = is_row and any(result.media_count for message in transcript.messages for result in message.results)
+    bound = transcript.size_bytes
+    if not is_row or has_media or bound > most:
         bound = 0
         for message in transcript.messages:
             bound += bound_message(message)
