@@ -106,7 +106,7 @@ class SummaryWriter:
     refusals: list[Refusal] = field(default_factory=list)  # every reply that was not accepted, in order
 
     def write(self) -> SummaryDraft:
-        """The summary. Raises the failures of `ModelClient.ask`, `Rejected`, and `CoverageError` for a defect."""
+        """The summary. Raises the failures of `ModelClient.ask`, `Rejected`, and `InvariantError` for a defect."""
         drafts = self._leaves()
         if all(draft.healed for draft in drafts):
             raise drafts[0].failure or Rejected(f"no reply was accepted: {self.refusals[-1].why}")
@@ -130,7 +130,7 @@ class SummaryWriter:
             total = sum((_priced(merge, sent, task.budget_tokens) for sent in joined), total)
             asked += ((merge, sent) for sent in joined)
             sizes = [sizes[start] if stop - start == 1 else task.budget_tokens for start, stop in groups]
-        if self.verifies and asked:
+        if self.verifies:
             call, sent = asked[-1]
             total += _priced(call, sent + sizes[0] + task.count(prompts.verify(task.wording)), sizes[0])
         return total
@@ -175,8 +175,8 @@ class SummaryWriter:
             stage=Stage.LEAF,
             texts=tuple(block.text for block in leaf),
             tokens=self._budget(Stage.LEAF, tokens, is_whole=alone),
-            first=leaf[0].name if leaf else "",
-            last=leaf[-1].name if leaf else "",
+            first=leaf[0].name,
+            last=leaf[-1].name,
             check_list=self._check_list(leaf, essentials),
             previous=task.previous if alone else "",
             part=part,
