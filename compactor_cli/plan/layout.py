@@ -48,11 +48,8 @@ def scaled_tokens(middle_tokens: int) -> int:
 
     It is continuous and monotone.
     """
-    (x0, y0), (x1, y1) = SCALED_POINTS[-2:]
-    for left, right in pairwise(SCALED_POINTS):
-        if middle_tokens <= right[0]:
-            (x0, y0), (x1, y1) = left, right
-            break
+    lines = pairwise(SCALED_POINTS)
+    (x0, y0), (x1, y1) = next((line for line in lines if middle_tokens <= line[1][0]), SCALED_POINTS[-2:])
     return y0 + max(middle_tokens - x0, 0) * (y1 - y0) // (x1 - x0)
 
 

@@ -156,8 +156,8 @@ def window_tokens(model: str) -> int:
     The name is looked up as it is, without a mark such as ``[1m]``, without a provider's prefix, and without a date. If
     the table has it only with providers' prefixes, the most frequent of their windows is returned.
     """
-    table = _table() if model else ""
-    names = _spellings(model) if table else ()
+    names = _spellings(model)
+    table = _table() if names else ""
     for name in names:
         if found := _size(_entry(table, name)):
             return found
@@ -191,8 +191,7 @@ def table_entry(model: str) -> Mapping[str, Any]:
 
     Entries under other providers' prefixes are not used: their prices are their own.
     """
-    table = _table() if model else ""
-    found = (_entry(table, name) for name in (_spellings(model) if table else ()))
+    found = (_entry(_table(), name) for name in _spellings(model))
     return next(filter(None, found), {})
 
 
