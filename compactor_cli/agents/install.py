@@ -424,7 +424,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
         new = {key: new}
     # The new item becomes the last of the container, formatted like the others.
     newline = "\r\n" if "\r\n" in text else "\n"
-    last = list(node.items.values())[-1] if node.items else None
+    last = next(reversed(node.items.values()), None)
     unit = next(iter(re.findall(r"^([ \t]+)\S", text, re.MULTILINE)), "  ")
     outer = _indent(text, node.begin)
     before = text[node.start + 1 : last.begin if last and len(node.items) == 1 else node.stop - 1]
@@ -459,14 +459,12 @@ def _dumped(value: Any, indent: str, unit: str, newline: str) -> str:
 
 def json_removed(text: str, path: KeyPath) -> str:
     """The text without the value at this path, and without containers that it leaves empty."""
-    root = parse_json(text)
-    trail = [root]
+    trail = [parse_json(text)]
     for key in path:
         trail.append(trail[-1].items[key])
     while len(trail) > 2 and len(trail[-2].items) == 1:
         trail.pop()
-    parent, node = trail[-2], trail[-1]
-    siblings = list(parent.items.values())
+    node, siblings = trail[-1], list(trail[-2].items.values())
     comma = _after_space(text, node.stop)
     start = len(text[: node.begin].rstrip())
     if "//" in text[text.rfind("\n", 0, start) + 1 : start]:
