@@ -200,8 +200,8 @@ def remove(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
         before = _read(path)
         text, is_exact = _without(path, before or "", edits)
         if before is not None and text != before:
-            is_ours = is_exact and _note(path).get("created") is True
-            yield FileChange(path=path, before=before, after=None if is_ours else text)
+            is_created = is_exact and _note(path).get("created") is True
+            yield FileChange(path=path, before=before, after=None if is_created else text)
     for copy in client.copies:
         path, before = place.path(copy), _read(place.path(copy))
         if before is None:
@@ -241,13 +241,13 @@ def _cut(path: Path, text: str, edit: SettingsEdit) -> str:
     """The text without this entry of compact, if it has it."""
     try:
         if path.suffix == ".toml":
-            return toml_removed(text, edit.set) if _is_ours(_at(read_toml(text), edit.set), edit.value) else text
+            return toml_removed(text, edit.set) if _is_entry(_at(read_toml(text), edit.set), edit.value) else text
         whole = parse_json(text).value
         elements = _at(whole, edit.append) if edit.append else None
         for number, element in enumerate(elements if isinstance(elements, list) else ()):
-            if _is_ours(element, edit.value):
+            if _is_entry(element, edit.value):
                 return json_removed(text, (*edit.append, number))
-        return json_removed(text, edit.set) if edit.set and _is_ours(_at(whole, edit.set), edit.value) else text
+        return json_removed(text, edit.set) if edit.set and _is_entry(_at(whole, edit.set), edit.value) else text
     except UsageError as error:
         error.place = str(path)
         raise
@@ -280,15 +280,15 @@ def _at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _is_ours(found: Any, value: Any) -> bool:
+def _is_entry(found: Any, value: Any) -> bool:
     """Whether an entry is this one, apart from the program's path, numbers and further keys."""
     if isinstance(value, str):
         name = value.removeprefix("{program}").removeprefix("{command}")
         return isinstance(found, str) and found.endswith(name) and (name == value or PROGRAM in found)
     if isinstance(value, list):
-        return isinstance(found, list) and len(found) == len(value) and all(map(_is_ours, found, value))
+        return isinstance(found, list) and len(found) == len(value) and all(map(_is_entry, found, value))
     if isinstance(value, dict):
-        return isinstance(found, dict) and all(key in found and _is_ours(found[key], value[key]) for key in value)
+        return isinstance(found, dict) and all(key in found and _is_entry(found[key], value[key]) for key in value)
     return isinstance(found, type(value))
 
 

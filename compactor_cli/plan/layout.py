@@ -128,7 +128,7 @@ def measure_limits(
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
     # No head reaches beyond the first summary or, where that was appended after the tail, beyond what it replaced.
     limit = summaries[0] if summaries else count
-    if summaries and _is_ours(messages[limit]) and _replaced_before(messages, limit) >= 0:
+    if summaries and _is_by_compact(messages[limit]) and _replaced_before(messages, limit) >= 0:
         limit = next(i for i in range(limit) if messages[i].superseded)
     turns_before = tuple(turn for turn in turns(messages) if turn.start < limit)
     previous_tokens = sum(tokens[i] for i in summaries)
@@ -174,7 +174,7 @@ def _earliest_tail(messages: Sequence[Message], summaries: Sequence[int]) -> int
         replaced = _replaced_before(messages, index)
         if replaced < 0:
             return index + 1
-        if _is_ours(messages[index]):
+        if _is_by_compact(messages[index]):
             return replaced + 1
     return 0
 
@@ -185,7 +185,7 @@ def _replaced_before(messages: Sequence[Message], index: int) -> int:
     return next(found, -1)
 
 
-def _is_ours(message: Message) -> bool:
+def _is_by_compact(message: Message) -> bool:
     return message.summary is not None and message.summary.origin == "compact"
 
 
