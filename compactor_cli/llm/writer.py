@@ -298,17 +298,20 @@ class SummaryWriter:
         self._ask_again(verdicts, jobs, with_fault)
         self._ask_again(verdicts, jobs, lambda call, _: self.client.fallback_of(call))
         drafts = [self._taken(verdict, job) if verdict else None for verdict, job in zip(verdicts, jobs, strict=True)]
-        is_whole = self.verifies and len(jobs) == 1 and not jobs[0].check_input.is_part
-        if not is_whole or not drafts[0] or not isinstance(verdicts[0], Verdict) or verdicts[0].fault:
-            return drafts
-        # The model is asked what its summary left out; its new summary replaces the first if it has no fault.
+        is_whole = len(jobs) == 1 and not jobs[0].check_input.is_part
+        if self.verifies and is_whole and drafts[0] and isinstance(verdicts[0], Verdict) and not verdicts[0].fault:
+            return [self._verified(drafts[0], jobs[0])]
+        return drafts
+
+    def _verified(self, draft: SummaryDraft, job: _Job) -> SummaryDraft:
+        """What the model writes when it is asked what its summary left out; the draft itself if that has a fault."""
         prompt_parts = (
-            ChatMessage(speaker=Speaker.ASSISTANT, text=drafts[0].text),
+            ChatMessage(speaker=Speaker.ASSISTANT, text=draft.text),
             ChatMessage(speaker=Speaker.USER, text=prompts.verify(self.task.wording)),
         )
-        call = replace(jobs[0].call, messages=(*jobs[0].call.messages, *prompt_parts))
-        (verdict,) = self._asked([call], jobs)
-        return [self._draft(verdict, jobs[0])] if isinstance(verdict, Verdict) and not verdict.fault else drafts
+        call = replace(job.call, messages=(*job.call.messages, *prompt_parts))
+        (verdict,) = self._asked([call], [job])
+        return self._draft(verdict, job) if isinstance(verdict, Verdict) and not verdict.fault else draft
 
     def _taken(self, verdict: Verdict | ModelFailure, job: _Job) -> SummaryDraft:
         """The summary that a job ends with: the reply, whole or cut to size, else its parts side by side, or a digest.
