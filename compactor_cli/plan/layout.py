@@ -36,7 +36,7 @@ from compactor_cli.plan.trigger import is_settled
 # The scaled budget: tokens of the middle, tokens of the summary, with straight lines between these points.
 # SCALED_POINTS[1:4] are Hermes' own; the line from 100k to 1M keeps the share falling without a step.
 SCALED_POINTS = ((0, 0), (10_000, 2_000), (30_000, 3_000), (100_000, 5_000), (1_000_000, 20_000))
-# The tiered budget: below this size of the middle, this share of it in per cent; 5 % from the last size on.
+# The tiered budget, Hermes' table: below this size of the middle, this share of it in per cent; 5 % from the last on.
 TIERS = ((10_000, 20), (30_000, 15), (100_000, 10))
 LAST_TIER_PERCENT = 5
 # A summary's frame (preface, marker line, headings) takes about 200 tokens: a smaller summary carries no information.
@@ -44,20 +44,14 @@ FLOOR_TOKENS = 300
 
 
 def scaled_tokens(middle_tokens: int) -> int:
-    """The scaled budget: 20 % up to 10k -> 2k, then 30k -> 3k, 100k -> 5k, 1M -> 20k and on at that slope.
-
-    It is continuous and monotone.
-    """
+    """The scaled budget, and beyond its last point on at the slope of the last line. It is continuous and monotone."""
     lines = pairwise(SCALED_POINTS)
     (x0, y0), (x1, y1) = next((line for line in lines if middle_tokens <= line[1][0]), SCALED_POINTS[-2:])
     return y0 + max(middle_tokens - x0, 0) * (y1 - y0) // (x1 - x0)
 
 
 def tiered_tokens(middle_tokens: int) -> int:
-    """The tiered budget, Hermes' table: 20 % below 10k, 15 % below 30k, 10 % below 100k, else 5 %.
-
-    It jumps down at its borders.
-    """
+    """The tiered budget, which jumps down at its borders."""
     percent = next((percent for below, percent in TIERS if middle_tokens < below), LAST_TIER_PERCENT)
     return max(middle_tokens, 0) * percent // 100
 
