@@ -232,7 +232,7 @@ def _without(path: Path, text: str, edits: list[SettingsEdit]) -> tuple[str, boo
     note = _note(path)
     if note.get("sha256") == _hash(text):
         return taken_back(text, note["insertions"]), True
-    for edit in edits if text.strip() else ():
+    for edit in edits:
         text = _cut(path, text, edit)
     return text, False
 
@@ -242,7 +242,7 @@ def _cut(path: Path, text: str, edit: SettingsEdit) -> str:
     try:
         if path.suffix == ".toml":
             return toml_removed(text, edit.set) if _is_entry(_at(read_toml(text), edit.set), edit.value) else text
-        whole = parse_json(text).value
+        whole = read_json(text)
         elements = _at(whole, edit.append) if edit.append else None
         for number, element in enumerate(elements if isinstance(elements, list) else ()):
             if _is_entry(element, edit.value):
@@ -257,7 +257,7 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextIn
     """The insertions that add an entry; the result is parsed, and must hold the entry and all that was there before."""
     is_toml = path.suffix == ".toml"
     try:
-        if edit.set and _at(read_toml(text) if is_toml else parse_json(text or "{}").value, edit.set) is not None:
+        if edit.set and _at(read_toml(text) if is_toml else read_json(text), edit.set) is not None:
             raise UsageError(f"{'.'.join(edit.set)} is there already", next_step="rename it, then run this again")
         if is_toml:
             return toml_added(text, edit.set, value)
@@ -269,7 +269,7 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextIn
     *above, last = edit.append or edit.set
     target = _at(after, above)
     is_added = (target[last].pop() if edit.append else target.pop(last)) == value
-    if not is_added or bare(after) != bare(parse_json(text).value if text.strip() else {}):
+    if not is_added or bare(after) != bare(read_json(text)):
         raise UsageError("the entry cannot be put in", next_step="put it in by hand", place=str(path))
     return added
 
@@ -334,6 +334,8 @@ def _note(path: Path) -> dict[str, Any]:
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
+# Of a file that is there and has no content yet.
+_BLANK = "\ufeff \t\r\n"
 _BY_HAND = "put the entry in by hand, or fix the file"
 
 
@@ -358,6 +360,11 @@ def parse_json(text: str) -> Node:
     if _after_space(text, node.stop) != len(text):
         raise _no_json(text, node.stop)
     return node
+
+
+def read_json(text: str) -> Any:
+    """The value that `parse_json` finds; an empty object for a blank text. Raises UsageError like it."""
+    return parse_json(text).value if text.strip(_BLANK) else {}
 
 
 def _after_space(text: str, at: int) -> int:
@@ -408,7 +415,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
     With ``append``, the value is appended to the list at the path. Missing containers are added. Raises UsageError if a
     value on the way is of another kind.
     """
-    if not text.strip("\ufeff \t\r\n"):
+    if not text.strip(_BLANK):
         whole: Any = [value] if append else value
         for key in reversed(path):
             whole = {key: whole}
