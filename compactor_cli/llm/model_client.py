@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -249,11 +249,10 @@ def redacted(call: Call, redactor: Redactor | None) -> Call:
 CLOSE_SECONDS = 5.0
 
 
-class BackgroundEventLoop(AbstractContextManager["BackgroundEventLoop"]):
+class BackgroundEventLoop:
     """An event loop in a thread of its own, started when the first coroutine is run; any thread may use it.
 
-    Use as ``with BackgroundEventLoop(...) as loop``. On leaving, what is still running is cancelled and waited for,
-    then ``at_end`` (a coroutine function) runs on the loop. Not to be used across a fork.
+    On `close`, ``at_end`` (a coroutine function) runs last on the loop. Not to be used across a fork.
     """
 
     def __init__(self, at_end: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -262,9 +261,6 @@ class BackgroundEventLoop(AbstractContextManager["BackgroundEventLoop"]):
         self._portal: BlockingPortal | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of ``work``; what it raises is raised here.
@@ -323,7 +319,7 @@ class BackgroundEventLoop(AbstractContextManager["BackgroundEventLoop"]):
             raise
 
     def close(self) -> None:
-        """Cancel what runs, wait for its clean-up, end the thread. Further calls do nothing."""
+        """Cancel what runs, wait for its clean-up and for ``at_end``, end the thread. Further calls do nothing."""
         with self._lock:
             self._closed = True
             portal, thread, self._portal, self._thread = self._portal, self._thread, None, None

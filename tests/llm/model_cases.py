@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def summariser(
     other = Fallback(model=f"openai/{fallback}", api_base=server.openai) if fallback else None
     client = client or ModelClient(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
     model_options = ModelOptions(model=f"openai/{model}", api_base=server.openai, **run_options)
-    with BackgroundEventLoop(llm.close) as loop:
+    with closing(BackgroundEventLoop(llm.close)) as loop:
         yield ModelSummariser(client, loop, model_options, new_redactor=Redactor)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ TEXT = f"## Task\nfix src/login.py\npassword: {PASSWORD}\n"
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[BackgroundEventLoop]:
-    with BackgroundEventLoop(at_end=llm.close) as running:
+    with closing(BackgroundEventLoop(at_end=llm.close)) as running:
         yield running
 
 
