@@ -143,7 +143,6 @@ class InstallPlace:
     """Where compact is installed in a client: for this user, or in a project."""
 
     home: Path
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     project: Path | None = None  # its folder; None: for this user
 
     def path(self, item: SettingsEdit | FileCopy) -> Path:
@@ -151,9 +150,9 @@ class InstallPlace:
         if self.project:
             return self.project / item.project
         variable, _, rest = item.user.removeprefix("$").partition("/")
-        folder = self.environ.get(variable, "")
+        folder = os.environ.get(variable, "")
         if not folder and item.default.startswith(_CONFIG):
-            folder, rest = self.environ.get("XDG_CONFIG_HOME", ""), item.default.removeprefix(_CONFIG)
+            folder, rest = os.environ.get("XDG_CONFIG_HOME", ""), item.default.removeprefix(_CONFIG)
         return Path(folder).expanduser() / rest if folder else self.home / item.default
 
     @property

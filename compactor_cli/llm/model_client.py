@@ -8,7 +8,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -492,11 +492,11 @@ class ReplyCache:
         return self._database
 
 
-def replies_file(environ: Mapping[str, str] = os.environ) -> Path:
+def replies_file() -> Path:
     """The file of the reply cache. It may be deleted at any time, at the cost of paying again."""
-    return cache_folder(environ) / "replies.sqlite3"
+    return cache_folder() / "replies.sqlite3"
 
 
-def breaker_file(environ: Mapping[str, str] = os.environ) -> Path:
+def breaker_file() -> Path:
     """The file in which the circuit breaker keeps its counts."""
-    return state_folder(environ) / "breaker.json"
+    return state_folder() / "breaker.json"

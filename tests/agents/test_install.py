@@ -51,7 +51,7 @@ def _files(home: Path) -> dict[str, bytes]:
 
 
 def _settings(client: str, home: Path) -> set[Path]:
-    known, place = load_client(client), InstallPlace(home=home, environ={})
+    known, place = load_client(client), InstallPlace(home=home)
     return {place.path(edit) for edit in known.edits}
 
 
