@@ -82,14 +82,14 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
         raise ValueError(f"{client} has no hook of compact for {event}")
     session = hashlib.sha256(str(payload["session_id"]).encode()).hexdigest()
     note = state_folder() / "hooks" / f"{client}-{session[:16]}.json"
-    text = ""
+    if event == "SessionStart" and payload.get("source") != "compact":
+        return ""
+    known = _read_note(note)
+    # The stored digest is used only once; that of an interrupted compaction never, even if this call fails.
+    if text := known.get("summary", ""):
+        write_private(note, json.dumps({**known, "summary": ""}))
     if event == "PreCompact":
-        text = _before(payload, note)
-    elif event != "SessionStart" or payload.get("source") == "compact":
-        # The stored digest is used only once.
-        known = _read_note(note)
-        if text := known.get("summary", ""):
-            write_private(note, json.dumps({**known, "summary": ""}))
+        text = _before(payload, note, known.get("state", ""))
     if not text or shape is AnswerShape.NONE:
         return ""
     if shape is AnswerShape.TEXT:
@@ -97,10 +97,11 @@ def _answer(event: str, client: str, payload: Mapping[str, Any]) -> str:
     return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}, ensure_ascii=False)
 
 
-def _before(payload: Mapping[str, Any], note: Path) -> str:
+def _before(payload: Mapping[str, Any], note: Path, state: str) -> str:
     """Archive the session and store its digest; returns the instructions for the summary, or an empty string.
 
-    The digest goes on from the table of the previous one, as the client no longer sends the records that one covered.
+    The digest goes on from the table of the previous one, whose name is ``state``: the client no longer sends the
+    records that one covered.
     """
     from compactor_cli.agents.session_digest import SizeLimit, digest_session, read_session
     from compactor_cli.archive.store import Archive, default_archive_dir
@@ -109,9 +110,6 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
     from compactor_cli.presets import DEFAULT, load_preset
     from compactor_cli.read.streams import STDIN
 
-    known = _read_note(note)
-    if known.get("summary"):  # of an interrupted compaction: it must not be used for this one, should this call fail
-        write_private(note, json.dumps({**known, "summary": ""}))
     path = str(payload["transcript_path"])
     archive = Archive(default_archive_dir(STDIN, in_place=False))
     focus = str(payload.get("custom_instructions") or "")
@@ -124,7 +122,7 @@ def _before(payload: Mapping[str, Any], note: Path) -> str:
         limit=SizeLimit(chars=MOST_CONTEXT_CHARS),
         archive=archive,
         source=path,
-        state=archive.load_state(known.get("state", "")),
+        state=archive.load_state(state),
     )
     if found.analysis is None:
         return ""

@@ -143,7 +143,6 @@ class InstallPlace:
     """Where compact is installed in a client: for this user, or in a project."""
 
     home: Path
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     project: Path | None = None  # its folder; None: for this user
 
     def path(self, item: SettingsEdit | FileCopy) -> Path:
@@ -151,9 +150,9 @@ class InstallPlace:
         if self.project:
             return self.project / item.project
         variable, _, rest = item.user.removeprefix("$").partition("/")
-        folder = self.environ.get(variable, "")
+        folder = os.environ.get(variable, "")
         if not folder and item.default.startswith(_CONFIG):
-            folder, rest = self.environ.get("XDG_CONFIG_HOME", ""), item.default.removeprefix(_CONFIG)
+            folder, rest = os.environ.get("XDG_CONFIG_HOME", ""), item.default.removeprefix(_CONFIG)
         return Path(folder).expanduser() / rest if folder else self.home / item.default
 
     @property
@@ -200,8 +199,8 @@ def remove(client: AgentClient, place: InstallPlace) -> Iterator[FileChange]:
         before = _read(path)
         text, is_exact = _without(path, before or "", edits)
         if before is not None and text != before:
-            is_ours = is_exact and _note(path).get("created") is True
-            yield FileChange(path=path, before=before, after=None if is_ours else text)
+            is_created = is_exact and _note(path).get("created") is True
+            yield FileChange(path=path, before=before, after=None if is_created else text)
     for copy in client.copies:
         path, before = place.path(copy), _read(place.path(copy))
         if before is None:
@@ -232,7 +231,7 @@ def _without(path: Path, text: str, edits: list[SettingsEdit]) -> tuple[str, boo
     note = _note(path)
     if note.get("sha256") == _hash(text):
         return taken_back(text, note["insertions"]), True
-    for edit in edits if text.strip() else ():
+    for edit in edits:
         text = _cut(path, text, edit)
     return text, False
 
@@ -241,13 +240,13 @@ def _cut(path: Path, text: str, edit: SettingsEdit) -> str:
     """The text without this entry of compact, if it has it."""
     try:
         if path.suffix == ".toml":
-            return toml_removed(text, edit.set) if _is_ours(_at(read_toml(text), edit.set), edit.value) else text
-        whole = parse_json(text).value
+            return toml_removed(text, edit.set) if _is_entry(_at(read_toml(text), edit.set), edit.value) else text
+        whole = read_json(text)
         elements = _at(whole, edit.append) if edit.append else None
         for number, element in enumerate(elements if isinstance(elements, list) else ()):
-            if _is_ours(element, edit.value):
+            if _is_entry(element, edit.value):
                 return json_removed(text, (*edit.append, number))
-        return json_removed(text, edit.set) if edit.set and _is_ours(_at(whole, edit.set), edit.value) else text
+        return json_removed(text, edit.set) if edit.set and _is_entry(_at(whole, edit.set), edit.value) else text
     except UsageError as error:
         error.place = str(path)
         raise
@@ -257,7 +256,7 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextIn
     """The insertions that add an entry; the result is parsed, and must hold the entry and all that was there before."""
     is_toml = path.suffix == ".toml"
     try:
-        if edit.set and _at(read_toml(text) if is_toml else parse_json(text or "{}").value, edit.set) is not None:
+        if edit.set and _at(read_toml(text) if is_toml else read_json(text), edit.set) is not None:
             raise UsageError(f"{'.'.join(edit.set)} is there already", next_step="rename it, then run this again")
         if is_toml:
             return toml_added(text, edit.set, value)
@@ -269,7 +268,7 @@ def _added(path: Path, text: str, edit: SettingsEdit, value: Any) -> list[TextIn
     *above, last = edit.append or edit.set
     target = _at(after, above)
     is_added = (target[last].pop() if edit.append else target.pop(last)) == value
-    if not is_added or bare(after) != bare(parse_json(text).value if text.strip() else {}):
+    if not is_added or bare(after) != bare(read_json(text)):
         raise UsageError("the entry cannot be put in", next_step="put it in by hand", place=str(path))
     return added
 
@@ -280,15 +279,15 @@ def _at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def _is_ours(found: Any, value: Any) -> bool:
+def _is_entry(found: Any, value: Any) -> bool:
     """Whether an entry is this one, apart from the program's path, numbers and further keys."""
     if isinstance(value, str):
         name = value.removeprefix("{program}").removeprefix("{command}")
         return isinstance(found, str) and found.endswith(name) and (name == value or PROGRAM in found)
     if isinstance(value, list):
-        return isinstance(found, list) and len(found) == len(value) and all(map(_is_ours, found, value))
+        return isinstance(found, list) and len(found) == len(value) and all(map(_is_entry, found, value))
     if isinstance(value, dict):
-        return isinstance(found, dict) and all(key in found and _is_ours(found[key], value[key]) for key in value)
+        return isinstance(found, dict) and all(key in found and _is_entry(found[key], value[key]) for key in value)
     return isinstance(found, type(value))
 
 
@@ -334,6 +333,8 @@ def _note(path: Path) -> dict[str, Any]:
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
+# Of a file that is there and has no content yet.
+_BLANK = "\ufeff \t\r\n"
 _BY_HAND = "put the entry in by hand, or fix the file"
 
 
@@ -358,6 +359,11 @@ def parse_json(text: str) -> Node:
     if _after_space(text, node.stop) != len(text):
         raise _no_json(text, node.stop)
     return node
+
+
+def read_json(text: str) -> Any:
+    """The value that `parse_json` finds; an empty object for a blank text. Raises UsageError like it."""
+    return parse_json(text).value if text.strip(_BLANK) else {}
 
 
 def _after_space(text: str, at: int) -> int:
@@ -408,7 +414,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
     With ``append``, the value is appended to the list at the path. Missing containers are added. Raises UsageError if a
     value on the way is of another kind.
     """
-    if not text.strip("\ufeff \t\r\n"):
+    if not text.strip(_BLANK):
         whole: Any = [value] if append else value
         for key in reversed(path):
             whole = {key: whole}
@@ -424,7 +430,7 @@ def json_added(text: str, path: KeyPath, value: Any, *, append: bool = False) ->
         new = {key: new}
     # The new item becomes the last of the container, formatted like the others.
     newline = "\r\n" if "\r\n" in text else "\n"
-    last = list(node.items.values())[-1] if node.items else None
+    last = next(reversed(node.items.values()), None)
     unit = next(iter(re.findall(r"^([ \t]+)\S", text, re.MULTILINE)), "  ")
     outer = _indent(text, node.begin)
     before = text[node.start + 1 : last.begin if last and len(node.items) == 1 else node.stop - 1]
@@ -459,14 +465,12 @@ def _dumped(value: Any, indent: str, unit: str, newline: str) -> str:
 
 def json_removed(text: str, path: KeyPath) -> str:
     """The text without the value at this path, and without containers that it leaves empty."""
-    root = parse_json(text)
-    trail = [root]
+    trail = [parse_json(text)]
     for key in path:
         trail.append(trail[-1].items[key])
     while len(trail) > 2 and len(trail[-2].items) == 1:
         trail.pop()
-    parent, node = trail[-2], trail[-1]
-    siblings = list(parent.items.values())
+    node, siblings = trail[-1], list(trail[-2].items.values())
     comma = _after_space(text, node.stop)
     start = len(text[: node.begin].rstrip())
     if "//" in text[text.rfind("\n", 0, start) + 1 : start]:

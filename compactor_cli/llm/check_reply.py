@@ -112,15 +112,14 @@ class SourceRecords:
     def holds(self, name: str) -> bool:
         """Whether a name stands in the texts, in upper or lower case.
 
-        A path may stand there in two pieces, an issue (``#12``) by its address, and names joined by slashes one by one.
+        A path may stand there in two pieces, an issue or a pull request (``#12``) by its address, and names joined by
+        slashes one by one.
         """
         if any(name in one.text for one in self._texts):
             return True
         folded = _LINE_NUMBER.sub("", name).casefold()
-        # A pull request or an issue is known by its address too.
-        if self._has(folded) or (
-            _ISSUE.fullmatch(name) and any(map(self._has, (f"pull/{name[1:]}", f"issues/{name[1:]}")))
-        ):
+        number = name[1:] if _ISSUE.fullmatch(name) else ""
+        if self._has(folded) or (number and (self._has(f"pull/{number}") or self._has(f"issues/{number}"))):
             return True
         pieces = folded.split("/")
         if "." not in folded and pieces[0] and all(map(self._has, pieces)):
@@ -142,7 +141,7 @@ class SourceRecords:
 
         The pieces are those between ellipses and remarks in brackets.
         """
-        pieces = [words for piece in _LEFT_OUT.split(quotation) if (words := " ".join(_WORD.findall(piece.casefold())))]
+        pieces = filter(None, map(spaced_words, _LEFT_OUT.split(quotation)))
         return all(self.is_by_user(piece) or any(f" {piece} " in one.spaced for one in self._texts) for piece in pieces)
 
 
@@ -174,7 +173,7 @@ class _Searched:
     @cached_property
     def spaced(self) -> str:
         """The words alone, with a blank between them and at both ends."""
-        return f" {' '.join(_WORD.findall(self.folded.replace(chr(92) + 'n', ' ')))} "
+        return f" {spaced_words(self.folded.replace(chr(92) + 'n', ' '))} "
 
     @cached_property
     def user_runs(self) -> frozenset[tuple[str, ...]]:
@@ -187,6 +186,11 @@ class _Searched:
             if message.summary is not None:
                 texts.append(message.summary.text)
         return frozenset(run for text in texts for run in _runs(text))
+
+
+def spaced_words(text: str) -> str:
+    """The words of a text, in lower case, with a blank between them."""
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:

@@ -55,14 +55,17 @@ class RateLimiter:
     def __init__(
         self, rate_limits: RateLimits | None = None, *, clock: Clock = time.monotonic, sleep: Sleep = sleep_seconds
     ) -> None:
+        import asyncio
+
         self._rate_limits = rate_limits or RateLimits()
         self._clock = clock
         self._sleep = sleep
+        self._places = asyncio.Semaphore(max(1, self._rate_limits.concurrency))
+        self._queue = asyncio.Lock()
         self._sent: OrderedDict[int, tuple[float, int]] = OrderedDict()  # time and tokens, by number of the request
         self._tokens = 0  # of the requests in _sent
         self._count = 0  # requests let through so far, which numbers them
         self._paused_until = 0.0
-        self._gates: tuple[asyncio.Semaphore, asyncio.Lock] | None = None
 
     @asynccontextmanager
     async def acquire(self, tokens: int) -> AsyncIterator[int]:
@@ -70,13 +73,8 @@ class RateLimiter:
 
         The value is the request's number, for `took`.
         """
-        if self._gates is None:
-            import asyncio
-
-            self._gates = asyncio.Semaphore(max(1, self._rate_limits.concurrency)), asyncio.Lock()
-        places, queue = self._gates
-        async with places:
-            async with queue:  # a lock serves in order, so that a large request is not overtaken for ever
+        async with self._places:
+            async with self._queue:  # a lock serves in order, so that a large request is not overtaken for ever
                 while (seconds := max(self._paused_until - self._clock(), self._window_seconds(tokens))) > 0:
                     await self._sleep(min(seconds, _LOOK_SECONDS))
                 self._count += 1
@@ -157,12 +155,12 @@ class Breaker:
         self._lock = threading.Lock()
         self._states: dict[str, _State] = {}
         # By server: calls under way; those that answered in this run; why it was opened in this run; those with a probe
-        # under way. And calls of any server that wait for the outcome of others.
+        # under way.
         self._under_way: Counter[str] = Counter()
         self._answered: set[str] = set()
         self._stopped: dict[str, str] = {}
         self._probing: set[str] = set()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._ended: asyncio.Event | None = None  # set when the next call ends, of any server; None: nobody waits
 
     @asynccontextmanager
     async def admitted(self, server: str) -> AsyncIterator[None]:
@@ -170,8 +168,8 @@ class Breaker:
         while not self._enter(server):
             import asyncio
 
-            self._waiting.append(asyncio.get_running_loop().create_future())
-            await self._waiting[-1]
+            self._ended = self._ended or asyncio.Event()
+            await self._ended.wait()
         try:
             yield
         except Passing as failure:
@@ -190,10 +188,9 @@ class Breaker:
         finally:
             self._under_way[server] -= 1
             self._probing.discard(server)
-            waiting, self._waiting = self._waiting, []
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+            if self._ended:
+                self._ended.set()
+                self._ended = None
 
     def check(self, server: str) -> None:
         """Before each further attempt: raises `CircuitOpen` if the breaker has opened for the server in this run."""

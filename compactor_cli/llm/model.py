@@ -19,7 +19,7 @@ from compactor_cli.llm.quoting import Earlier, LoadOriginal, Previous, earlier, 
 from compactor_cli.llm.redact import Redactor
 from compactor_cli.llm.supplement import MOST_RATIO, CompletedText, RecordFacts, completed
 from compactor_cli.llm.writer import Rejected, StillTooLong, SummaryTask, SummaryWriter
-from compactor_cli.model.errors import KeptAsIs, OutputError, UsageError
+from compactor_cli.model.errors import CompactError, KeptAsIs, OutputError, UsageError
 from compactor_cli.model.marker import find_marker, without_marker
 from compactor_cli.model.settings import PruneRule
 from compactor_cli.model.summary import Answer, Estimate, Request, Source, Summary
@@ -108,19 +108,8 @@ class ModelSummariser:
                 note = "the budget is too small for a model, or there is nothing to summarise: the digest wrote it"
                 answer = replace(Digest().summarise(request), notes=(note,))
         except ModelFailure as failure:
-            policy, model = self._model_options.on_failure, self._model_options.model
-            what = f"no summary by the model: {failure.reason}"
-            if isinstance(failure, UnknownModel) and model != AUTO:
-                what = f"the provider does not know the model {model}: {failure.reason}"
-                nearest = ", ".join(nearest_models(model))
-                advice = "check the name (-m) and the server (--api-base); no further request is sent"
-                advice = f"did you mean {nearest}? else {advice}" if nearest else advice
-                raise UsageError(what, next_step=advice) from None
-            if policy is OnFailure.KEEP:
-                raise KeptAsIs(what) from None
-            if policy is OnFailure.FAIL:
-                advice = "try again later, or leave --on-failure out for the digest"
-                raise OutputError(what, next_step=advice) from None
+            if error := self._error(failure):
+                raise error from None
             answer = replace(Digest().summarise(request), fell_back=failure.reason)
         if refusals := writer.refusals if writer else []:
             tokens = sum(refusal.tokens for refusal in refusals)
@@ -130,6 +119,19 @@ class ModelSummariser:
             faults = Counter(refusal.fault.value for refusal in refusals)
             answer = replace(answer, refused=dict(faults), refused_tokens=tokens, notes=(*answer.notes, note))
         return replace(answer, redacted=dict(redactor.counts)) if redactor else answer
+
+    def _error(self, failure: ModelFailure) -> CompactError | None:
+        """What to raise where the model gives no summary; None where the digest writes it."""
+        policy, model = self._model_options.on_failure, self._model_options.model
+        what = f"no summary by the model: {failure.reason}"
+        if isinstance(failure, UnknownModel) and model != AUTO:
+            what = f"the provider does not know the model {model}: {failure.reason}"
+            nearest = ", ".join(nearest_models(model))
+            advice = "check the name (-m) and the server (--api-base); no further request is sent"
+            return UsageError(what, next_step=f"did you mean {nearest}? else {advice}" if nearest else advice)
+        if policy is OnFailure.FAIL:
+            return OutputError(what, next_step="try again later, or leave --on-failure out for the digest")
+        return KeptAsIs(what) if policy is OnFailure.KEEP else None
 
     def estimate(self, request: Request) -> Estimate:
         """What the summary would cost; nothing is sent. An empty estimate where no model would be asked."""

@@ -247,10 +247,10 @@ def environment_names(model: str) -> tuple[str, ...]:
     return _NAMES.get(provider, (f"{provider.upper().replace('-', '_')}_API_KEY",))
 
 
-def missing_key(model: str, keys: Keys, environ: Mapping[str, str] = os.environ) -> str:
+def missing_key(model: str, keys: Keys) -> str:
     """The variable that should hold the key for a model and does not; empty if no key is known to be missing."""
     names = environment_names(model)
-    if provider_of(model) not in KEYED_PROVIDERS or keys.for_model(model) or any(environ.get(n) for n in names):
+    if provider_of(model) not in KEYED_PROVIDERS or keys.for_model(model) or any(map(os.environ.get, names)):
         return ""
     return names[0]
 
@@ -269,14 +269,14 @@ class Naming(StrEnum):
     MISSPELT = "misspelt"  # each word of it that the provider's names do not have is nearly one that they have
 
 
-def naming_of(model: str, environ: Mapping[str, str] = os.environ) -> Naming:
+def naming_of(model: str) -> Naming:
     """What the table knows of a model's name. A new version differs in digits or has a new word: that is no mistake.
 
     Not judged are fine-tuned models, and any while the environment names a server, which may have names of its own.
     """
     provider, name = provider_of(model), model.rpartition("/")[2].lower()
     servers = (f"{provider.upper()}_{end}" for end in ("API_BASE", "BASE_URL"))
-    is_judged = provider in _NAMED_PROVIDERS and ":" not in name and not any(map(environ.get, servers))
+    is_judged = provider in _NAMED_PROVIDERS and ":" not in name and not any(map(os.environ.get, servers))
     if not is_judged or table_entry(model) or window_tokens(model):
         return Naming.KNOWN
     words = {word for known in models_of(provider) for word in _LETTERS.findall(known.lower())}
@@ -285,10 +285,10 @@ def naming_of(model: str, environ: Mapping[str, str] = os.environ) -> Naming:
     return Naming.MISSPELT if strange and min(is_near) >= _LEAST_LIKENESS else Naming.UNKNOWN
 
 
-def server_of(call: Call, environ: Mapping[str, str] = os.environ) -> str:
+def server_of(call: Call) -> str:
     """Who answers a call and on whose account: the host (else the provider), and a fingerprint of the key."""
     host = urlsplit(call.api_base).netloc.rpartition("@")[2] or provider_of(call.model) or call.model
-    in_environment = next((environ[name] for name in environment_names(call.model) if environ.get(name)), "")
+    in_environment = next(filter(None, map(os.environ.get, environment_names(call.model))), "")
     key = call.key.reveal() or in_environment
     return f"{host} (key {hashlib.sha256(key.encode()).hexdigest()[:8]})" if key else host
 
@@ -318,9 +318,9 @@ def read_keys(path: Path, model: str, api_base: str) -> Keys:
     return Keys(by_name={m[1]: Secret(m[2].strip().strip("'\"")) for m in named if m}, warnings=warnings)
 
 
-def environment_secrets(environ: Mapping[str, str] = os.environ) -> tuple[Secret, ...]:
+def environment_secrets() -> tuple[Secret, ...]:
     """The values of environment variables named like secrets, to be taken out of what is sent."""
-    found = (value for name, value in sorted(environ.items()) if _SECRET_NAME.search(name.upper()))
+    found = (value for name, value in sorted(os.environ.items()) if _SECRET_NAME.search(name.upper()))
     return tuple(Secret(value) for value in found if len(value) >= _LEAST_CHARS and "/" not in value[:1])
 
 

@@ -8,13 +8,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compactor_cli.llm import llm, model_calls
 from compactor_cli.llm.limits import Breaker, Charge, RateLimiter, Reservation, Sleep, Spend, sleep_seconds
@@ -35,6 +34,8 @@ Complete = Callable[[Call], Awaitable[Reply]]
 
 # How often a caller tries smaller spans after `ContextTooLong`; Claude Code's number.
 SHRINK_ROUNDS = 3
+# A longer Retry-After is not waited for: the call fails.
+_MOST_RETRY_AFTER_SECONDS = 120.0
 # How often a waiting call looks whether others released what they reserved; they may be in other processes.
 _LOOK_SECONDS = 0.1
 
@@ -51,8 +52,6 @@ class Retries:
     attempts: int = 5
     base_seconds: float = 1.0
     most_seconds: float = 60.0  # of one wait, on top of Retry-After
-    most_retry_after_seconds: float = 120.0  # a longer Retry-After is not waited for: the call fails
-    seed: int | None = None  # makes the waits of a run repeatable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,6 @@ class ModelClient:
         self._breaker = breaker or Breaker()
         self._rate_limiter = rate_limiter or RateLimiter()
         self._retries = retries or Retries()
-        self._random = random.Random(self._retries.seed)  # noqa: S311 -- spreads load, guards nothing
         self._cache = cache
         self._keys = keys
         self._fallback = fallback
@@ -156,11 +154,11 @@ class ModelClient:
                     raise LimitReached("; then ".join((*reasons, reached.reason))) from None
                 except Passing as failure:
                     attempt, reasons = attempt + 1, [failure.reason]
-                    if attempt >= self._retries.attempts or self._is_far_off(failure):
+                    if attempt >= self._retries.attempts or _is_far_off(failure):
                         raise
                     most = min(self._retries.most_seconds, self._retries.base_seconds * 2.0 ** (attempt - 1))
                     # Jitter on top of Retry-After, so that calls with the same Retry-After do not come back at once.
-                    seconds = failure.retry_after_seconds + self._random.uniform(0.0, most)
+                    seconds = failure.retry_after_seconds + random.uniform(0.0, most)  # noqa: S311 -- guards nothing
                 await self._sleep(seconds)
                 call = replace(call, is_repeat=True)
         if redactor and call.wanted is Wanted.TEXT:
@@ -183,7 +181,7 @@ class ModelClient:
                 self.spend.failed(reservation, Charge.POSSIBLE if is_charged else Charge.NONE)
                 if not is_charged:
                     self._rate_limiter.took(number, 0)
-                if isinstance(failure, Passing) and not self._is_far_off(failure):
+                if isinstance(failure, Passing) and not _is_far_off(failure):
                     self._rate_limiter.pause(failure.retry_after_seconds)
                 if isinstance(failure, model_calls.Unusable):
                     self._unusable[server, call.model] = failure
@@ -217,9 +215,6 @@ class ModelClient:
                 await self._sleep(_LOOK_SECONDS)
                 self._waited_seconds += _LOOK_SECONDS
 
-    def _is_far_off(self, failure: Passing) -> bool:
-        return failure.retry_after_seconds > self._retries.most_retry_after_seconds
-
     def _report(self, call: Call, how: Answered, started: float, reply: Reply | None = None, error: str = "") -> None:
         if self._emit is not None:
             self._emit(
@@ -234,6 +229,10 @@ class ModelClient:
                     error=error,
                 )
             )
+
+
+def _is_far_off(failure: Passing) -> bool:
+    return failure.retry_after_seconds > _MOST_RETRY_AFTER_SECONDS
 
 
 def redacted(call: Call, redactor: Redactor | None) -> Call:
@@ -253,8 +252,7 @@ CLOSE_SECONDS = 5.0
 class BackgroundEventLoop:
     """An event loop in a thread of its own, started when the first coroutine is run; any thread may use it.
 
-    Use as ``with BackgroundEventLoop(...) as loop``. On leaving, what is still running is cancelled and waited for,
-    then ``at_end`` (a coroutine function) runs on the loop. Not to be used across a fork.
+    On `close`, ``at_end`` (a coroutine function) runs last on the loop. Not to be used across a fork.
     """
 
     def __init__(self, at_end: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -263,14 +261,6 @@ class BackgroundEventLoop:
         self._portal: BlockingPortal | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of ``work``; what it raises is raised here.
@@ -329,7 +319,7 @@ class BackgroundEventLoop:
             raise
 
     def close(self) -> None:
-        """Cancel what runs, wait for its clean-up, end the thread. Further calls do nothing."""
+        """Cancel what runs, wait for its clean-up and for ``at_end``, end the thread. Further calls do nothing."""
         with self._lock:
             self._closed = True
             portal, thread, self._portal, self._thread = self._portal, self._thread, None, None
@@ -502,11 +492,11 @@ class ReplyCache:
         return self._database
 
 
-def replies_file(environ: Mapping[str, str] = os.environ) -> Path:
+def replies_file() -> Path:
     """The file of the reply cache. It may be deleted at any time, at the cost of paying again."""
-    return cache_folder(environ) / "replies.sqlite3"
+    return cache_folder() / "replies.sqlite3"
 
 
-def breaker_file(environ: Mapping[str, str] = os.environ) -> Path:
+def breaker_file() -> Path:
     """The file in which the circuit breaker keeps its counts."""
-    return state_folder(environ) / "breaker.json"
+    return state_folder() / "breaker.json"

@@ -261,10 +261,6 @@ _MOST_TRIES = 12
 _NEAR_RATIO = 0.2  # how far from its middle, as a share of the leaf, a better border is preferred
 
 
-class CoverageError(InvariantError):
-    """A covered record would be in no prompt, or in two. This is a defect; nothing is sent."""
-
-
 Leaf = tuple[Block, ...]
 
 
@@ -303,7 +299,7 @@ def cut(blocks: Sequence[Block], room_tokens: int, count: Callable[[str], int]) 
     at = 0
     while (furthest := max(bisect_right(sizes, sizes[at] + room_tokens) - 1, at + 1)) < len(fitting):
         rest = sizes[-1] - sizes[at]
-        even = sizes[at] + rest // max(-(-rest // room_tokens), 1)
+        even = sizes[at] + rest // -(-rest // room_tokens)
         # Cut at the best border in reach; of equal ones, at the nearest to an even size.
         least = bisect_right(sizes, sizes[at] + int((even - sizes[at]) * _LEAST_FILL_RATIO))
         places = range(min(max(least, at + 1), furthest), furthest + 1)
@@ -361,9 +357,9 @@ def merge_groups(sizes: Sequence[int], room_tokens: int) -> tuple[tuple[int, int
 
 
 def check_coverage(expected: Iterable[str], shown: Iterable[str]) -> None:
-    """Raises `CoverageError` unless the prompts show every record exactly once, in order."""
+    """Raises `InvariantError` unless the prompts show every record exactly once, in order; then nothing is sent."""
     wanted, found = tuple(expected), tuple(shown)
     if wanted == found:
         return
     missing, twice = sorted(set(wanted) - set(found)), sorted({name for name in found if found.count(name) > 1})
-    raise CoverageError(f"records in no prompt: {missing[:10]}; in more than one: {twice[:10]}; or out of order")
+    raise InvariantError(f"records in no prompt: {missing[:10]}; in more than one: {twice[:10]}; or out of order")

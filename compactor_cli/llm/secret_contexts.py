@@ -115,8 +115,10 @@ def _ends_in(name: str) -> re.Pattern[str]:
     return re.compile(f"(?:{'|'.join(sorted(_word_list(name)))})[-_ ]?$", re.IGNORECASE)
 
 
-def is_random(text: str) -> bool:
-    """Whether a text's characters are as varied as in random ones: 3 bits each, or 70 % of the most at its length."""
+def _is_random(text: str, least_chars: int = 8) -> bool:
+    """Whether a text is this long, mixed, and varied: 3 bits a character, or 70 % of the most at its length."""
+    if len(text) < least_chars or not is_mixed(text):
+        return False
     entropy_bits = -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
     return entropy_bits >= min(3.0, 0.7 * math.log2(len(text)))
 
@@ -207,7 +209,7 @@ def _is_secret(value: _FoundValue) -> bool:
         return False
     if value.stem.lower().startswith(("key", "schlüssel", "auth")):
         return _is_key(value, text)
-    return len(text) >= 8 and is_mixed(text) and is_random(text)
+    return _is_random(text)
 
 
 def _is_key(value: _FoundValue, text: str) -> bool:
@@ -220,7 +222,7 @@ def _is_key(value: _FoundValue, text: str) -> bool:
         return value.is_quoted and value.is_name_quoted and _is_user_and_password(text)
     word = re.split(r"[^A-Za-z0-9_-]", value.before)[-1]
     if _ends_in("secret_keys").search(word):
-        return len(text) >= 8 and is_mixed(text) and is_random(text)
+        return _is_random(text)
     if (
         not word.strip("-_")
         or word.lower().rstrip("-_").endswith("secret")
@@ -229,7 +231,7 @@ def _is_key(value: _FoundValue, text: str) -> bool:
     ):
         return False
     text = text.removeprefix("base64:")
-    return len(text) >= 16 and is_mixed(text) and is_random(text) and not _SPELLED.fullmatch(text)
+    return _is_random(text, 16) and not _SPELLED.fullmatch(text)
 
 
 def _is_user_and_password(text: str) -> bool:
@@ -410,4 +412,4 @@ def _is_cell(text: str, is_password: bool) -> bool:
         return False
     if is_password:
         return " " not in text or _is_passphrase(text)
-    return len(text) >= 8 and is_mixed(text) and is_random(text) and " " not in text
+    return _is_random(text) and " " not in text

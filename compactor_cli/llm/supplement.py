@@ -34,7 +34,7 @@ from compactor_cli.digest.statements import Statement, StatementForm, TokenCache
 from compactor_cli.digest.texts import ELLIPSIS
 from compactor_cli.digest.wants import newest_request
 from compactor_cli.formats.directories import directories_of
-from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of
+from compactor_cli.llm.check_reply import MOST_RANKED, Essential, SourceRecords, essentials_of, spaced_words
 from compactor_cli.llm.prompts import Outline, OutlineHeading, as_text, joined_outline
 from compactor_cli.llm.quoting import Strand
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source
@@ -153,7 +153,7 @@ class _Chooser:
     def __init__(self, request: Request, analysis: Analysis, text: CompletedText) -> None:
         self.request, self.analysis, self.text = request, analysis, text
         self.folded = str(text).casefold()
-        self.spaced = _spaced(self.folded)
+        self.spaced = spaced_words(self.folded)
         self.lines = tuple(words for line in self.folded.split("\n") if (words := _long_words(line)))
         self.begun: set[str] = set()  # the beginnings of the user's words that were added
         self.token_cache = TokenCache(count=request.count)
@@ -246,7 +246,7 @@ class _Chooser:
                 self.left -= cost
                 self.added.setdefault(section, []).append(_long_words(item.text.casefold()))
                 if section is Section.USER:
-                    self.spaced += f" {_spaced(item.text)}"
+                    self.spaced += f" {spaced_words(item.text)}"
                     self.begun.add(_beginning(_asked(item.text)))
 
     def _is_news(self, item: Item, section: Section) -> bool:
@@ -254,7 +254,7 @@ class _Chooser:
         text = _OLD_RECORDS.sub("", item.text)
         if section is Section.USER:
             asked = _asked(text)
-            plain = _spaced(asked).split()
+            plain = spaced_words(asked).split()
             runs = [" ".join(plain[at : at + _RUN_WORDS]) for at in range(max(len(plain) - _RUN_WORDS + 1, 1))]
             is_quoted = sum(run in self.spaced for run in runs) >= _QUOTED_RATIO * len(runs)
             # Where the user stopped a call without a reason, the text may state that in its own words.
@@ -341,12 +341,7 @@ def _asked(text: str) -> str:
 
 def _beginning(words: str) -> str:
     """The beginning of a request, the same whether a summary quotes it whole or without its middle."""
-    return _spaced(words.partition(ELLIPSIS)[0])[:_SAME_CHARS]
-
-
-def _spaced(text: str) -> str:
-    """The words of a text, in lower case, with a blank between them."""
-    return " ".join(_WORD.findall(text.casefold()))
+    return spaced_words(words.partition(ELLIPSIS)[0])[:_SAME_CHARS]
 
 
 def _long_words(text: str) -> frozenset[str]:

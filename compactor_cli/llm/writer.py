@@ -106,7 +106,7 @@ class SummaryWriter:
     refusals: list[Refusal] = field(default_factory=list)  # every reply that was not accepted, in order
 
     def write(self) -> SummaryDraft:
-        """The summary. Raises the failures of `ModelClient.ask`, `Rejected`, and `CoverageError` for a defect."""
+        """The summary. Raises the failures of `ModelClient.ask`, `Rejected`, and `InvariantError` for a defect."""
         drafts = self._leaves()
         if all(draft.healed for draft in drafts):
             raise drafts[0].failure or Rejected(f"no reply was accepted: {self.refusals[-1].why}")
@@ -130,7 +130,7 @@ class SummaryWriter:
             total = sum((_priced(merge, sent, task.budget_tokens) for sent in joined), total)
             asked += ((merge, sent) for sent in joined)
             sizes = [sizes[start] if stop - start == 1 else task.budget_tokens for start, stop in groups]
-        if self.verifies and asked:
+        if self.verifies:
             call, sent = asked[-1]
             total += _priced(call, sent + sizes[0] + task.count(prompts.verify(task.wording)), sizes[0])
         return total
@@ -175,8 +175,8 @@ class SummaryWriter:
             stage=Stage.LEAF,
             texts=tuple(block.text for block in leaf),
             tokens=self._budget(Stage.LEAF, tokens, is_whole=alone),
-            first=leaf[0].name if leaf else "",
-            last=leaf[-1].name if leaf else "",
+            first=leaf[0].name,
+            last=leaf[-1].name,
             check_list=self._check_list(leaf, essentials),
             previous=task.previous if alone else "",
             part=part,
@@ -298,17 +298,20 @@ class SummaryWriter:
         self._ask_again(verdicts, jobs, with_fault)
         self._ask_again(verdicts, jobs, lambda call, _: self.client.fallback_of(call))
         drafts = [self._taken(verdict, job) if verdict else None for verdict, job in zip(verdicts, jobs, strict=True)]
-        is_whole = self.verifies and len(jobs) == 1 and not jobs[0].check_input.is_part
-        if not is_whole or not drafts[0] or not isinstance(verdicts[0], Verdict) or verdicts[0].fault:
-            return drafts
-        # The model is asked what its summary left out; its new summary replaces the first if it has no fault.
+        is_whole = len(jobs) == 1 and not jobs[0].check_input.is_part
+        if self.verifies and is_whole and drafts[0] and isinstance(verdicts[0], Verdict) and not verdicts[0].fault:
+            return [self._verified(drafts[0], jobs[0])]
+        return drafts
+
+    def _verified(self, draft: SummaryDraft, job: _Job) -> SummaryDraft:
+        """What the model writes when it is asked what its summary left out; the draft itself if that has a fault."""
         prompt_parts = (
-            ChatMessage(speaker=Speaker.ASSISTANT, text=drafts[0].text),
+            ChatMessage(speaker=Speaker.ASSISTANT, text=draft.text),
             ChatMessage(speaker=Speaker.USER, text=prompts.verify(self.task.wording)),
         )
-        call = replace(jobs[0].call, messages=(*jobs[0].call.messages, *prompt_parts))
-        (verdict,) = self._asked([call], jobs)
-        return [self._draft(verdict, jobs[0])] if isinstance(verdict, Verdict) and not verdict.fault else drafts
+        call = replace(job.call, messages=(*job.call.messages, *prompt_parts))
+        (verdict,) = self._asked([call], [job])
+        return self._draft(verdict, job) if isinstance(verdict, Verdict) and not verdict.fault else draft
 
     def _taken(self, verdict: Verdict | ModelFailure, job: _Job) -> SummaryDraft:
         """The summary that a job ends with: the reply, whole or cut to size, else its parts side by side, or a digest.

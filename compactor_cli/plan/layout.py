@@ -36,7 +36,7 @@ from compactor_cli.plan.trigger import is_settled
 # The scaled budget: tokens of the middle, tokens of the summary, with straight lines between these points.
 # SCALED_POINTS[1:4] are Hermes' own; the line from 100k to 1M keeps the share falling without a step.
 SCALED_POINTS = ((0, 0), (10_000, 2_000), (30_000, 3_000), (100_000, 5_000), (1_000_000, 20_000))
-# The tiered budget: below this size of the middle, this share of it in per cent; 5 % from the last size on.
+# The tiered budget, Hermes' table: below this size of the middle, this share of it in per cent; 5 % from the last on.
 TIERS = ((10_000, 20), (30_000, 15), (100_000, 10))
 LAST_TIER_PERCENT = 5
 # A summary's frame (preface, marker line, headings) takes about 200 tokens: a smaller summary carries no information.
@@ -44,23 +44,14 @@ FLOOR_TOKENS = 300
 
 
 def scaled_tokens(middle_tokens: int) -> int:
-    """The scaled budget: 20 % up to 10k -> 2k, then 30k -> 3k, 100k -> 5k, 1M -> 20k and on at that slope.
-
-    It is continuous and monotone.
-    """
-    (x0, y0), (x1, y1) = SCALED_POINTS[-2:]
-    for left, right in pairwise(SCALED_POINTS):
-        if middle_tokens <= right[0]:
-            (x0, y0), (x1, y1) = left, right
-            break
+    """The scaled budget, and beyond its last point on at the slope of the last line. It is continuous and monotone."""
+    lines = pairwise(SCALED_POINTS)
+    (x0, y0), (x1, y1) = next((line for line in lines if middle_tokens <= line[1][0]), SCALED_POINTS[-2:])
     return y0 + max(middle_tokens - x0, 0) * (y1 - y0) // (x1 - x0)
 
 
 def tiered_tokens(middle_tokens: int) -> int:
-    """The tiered budget, Hermes' table: 20 % below 10k, 15 % below 30k, 10 % below 100k, else 5 %.
-
-    It jumps down at its borders.
-    """
+    """The tiered budget, which jumps down at its borders."""
     percent = next((percent for below, percent in TIERS if middle_tokens < below), LAST_TIER_PERCENT)
     return max(middle_tokens, 0) * percent // 100
 
@@ -131,7 +122,7 @@ def measure_limits(
     summaries = [i for i, message in enumerate(messages) if message.summary and not message.superseded]
     # No head reaches beyond the first summary or, where that was appended after the tail, beyond what it replaced.
     limit = summaries[0] if summaries else count
-    if summaries and _is_ours(messages[limit]) and _replaced_before(messages, limit) >= 0:
+    if summaries and _is_by_compact(messages[limit]) and _replaced_before(messages, limit) >= 0:
         limit = next(i for i in range(limit) if messages[i].superseded)
     turns_before = tuple(turn for turn in turns(messages) if turn.start < limit)
     previous_tokens = sum(tokens[i] for i in summaries)
@@ -177,7 +168,7 @@ def _earliest_tail(messages: Sequence[Message], summaries: Sequence[int]) -> int
         replaced = _replaced_before(messages, index)
         if replaced < 0:
             return index + 1
-        if _is_ours(messages[index]):
+        if _is_by_compact(messages[index]):
             return replaced + 1
     return 0
 
@@ -188,7 +179,7 @@ def _replaced_before(messages: Sequence[Message], index: int) -> int:
     return next(found, -1)
 
 
-def _is_ours(message: Message) -> bool:
+def _is_by_compact(message: Message) -> bool:
     return message.summary is not None and message.summary.origin == "compact"
 
 

@@ -79,15 +79,19 @@ def vocabulary_folder(name: str) -> Path | None:
     """The folder with this vocabulary's file: the one that the user named, else litellm's; None if neither has it."""
     chosen = os.environ.get("TIKTOKEN_CACHE_DIR")
     folders = [Path(chosen)] if chosen else []
-    spec = importlib.util.find_spec("litellm")
-    for location in (spec.submodule_search_locations or ()) if spec else ():
-        folders.append(Path(location) / "litellm_core_utils" / "tokenizers")
+    folders += (package / "litellm_core_utils" / "tokenizers" for package in _litellm_folders())
     file_name, size_bytes = VOCABULARIES[name]
     for folder in folders:
         file = folder / file_name
         if file.is_file() and file.stat().st_size == size_bytes:
             return folder
     return None
+
+
+def _litellm_folders() -> list[Path]:
+    """Where litellm is installed, found without importing it; empty if it is not."""
+    spec = importlib.util.find_spec("litellm")
+    return [Path(location) for location in (spec.submodule_search_locations or ())] if spec else []
 
 
 def loaded_once(load: Callable[P, T]) -> Callable[P, T]:
@@ -152,8 +156,8 @@ def window_tokens(model: str) -> int:
     The name is looked up as it is, without a mark such as ``[1m]``, without a provider's prefix, and without a date. If
     the table has it only with providers' prefixes, the most frequent of their windows is returned.
     """
-    table = _table() if model else ""
-    names = _spellings(model) if table else ()
+    names = _spellings(model)
+    table = _table() if names else ""
     for name in names:
         if found := _size(_entry(table, name)):
             return found
@@ -187,8 +191,7 @@ def table_entry(model: str) -> Mapping[str, Any]:
 
     Entries under other providers' prefixes are not used: their prices are their own.
     """
-    table = _table() if model else ""
-    found = (_entry(table, name) for name in (_spellings(model) if table else ()))
+    found = (_entry(_table(), name) for name in _spellings(model))
     return next(filter(None, found), {})
 
 
@@ -246,12 +249,8 @@ def nearest_models(model: str) -> list[str]:
 @loaded_once
 def _table() -> str:
     """The table's text, empty if litellm is not installed."""
-    spec = importlib.util.find_spec("litellm")
-    for location in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(location) / TABLE
-        if file.is_file():
-            return file.read_text(encoding="utf-8")
-    return ""
+    files = (package / TABLE for package in _litellm_folders())
+    return next((file.read_text(encoding="utf-8") for file in files if file.is_file()), "")
 
 
 # A power of two, and more than twice the tokens of the largest vocabulary, so that few tokens collide.

@@ -70,11 +70,11 @@ def _proven_small(transcript: Transcript, settings: Settings) -> Plan | None:
     if not most:
         return None
     # A row that could have stayed unread is reported with its size in bytes, so that totals are the same either way.
-    is_listed = not transcript.records or transcript.records[0].place.line <= LISTED
-    bound = 0 if is_listed or transcript.frame.container is Container.LINES else transcript.size_bytes
-    if bound and any(result.media_count for message in transcript.messages for result in message.results):
-        bound = 0
-    if not 0 < bound <= most:
+    is_unlisted = bool(transcript.records) and transcript.records[0].place.line > LISTED
+    is_row = is_unlisted and transcript.frame.container is not Container.LINES
+    has_media = is_row and any(result.media_count for message in transcript.messages for result in message.results)
+    bound = transcript.size_bytes
+    if not is_row or has_media or bound > most:
         bound = 0
         for message in transcript.messages:
             bound += bound_message(message)
@@ -133,8 +133,8 @@ def unread_report(row: Transcript, settings: Settings, counter: Counter) -> Tran
 
 
 # How compact encloses the material of its own prompts, in every language, and how clients ask for a summary.
-_OURS = (("\n<<transcript>>\n", "\n<<end of transcript>>"), ("\n<<part 1>>\n", "\n<<end of parts>>"))
-_THEIRS = (f"{ASKS_FOR_SUMMARY}conversation so far", f"{ASKS_FOR_SUMMARY}RECENT portion of the conversation")
+_COMPACT_MARKS = (("\n<<transcript>>\n", "\n<<end of transcript>>"), ("\n<<part 1>>\n", "\n<<end of parts>>"))
+_CLIENT_REQUESTS = (f"{ASKS_FOR_SUMMARY}conversation so far", f"{ASKS_FOR_SUMMARY}RECENT portion of the conversation")
 # The request of a client stands near the beginning: at most a warning not to call tools precedes it.
 _SEARCHED_CHARS = 1_000
 
@@ -147,8 +147,8 @@ def is_summary_call(messages: Sequence[Message]) -> bool:
         if message.summary is not None:
             return False
         text, opening = message.text, message.text[:_SEARCHED_CHARS]
-        is_theirs = any(opening_words in opening for opening_words in _THEIRS)
-        return is_theirs or any(first in f"\n{text}" and last in text for first, last in _OURS)
+        is_theirs = any(opening_words in opening for opening_words in _CLIENT_REQUESTS)
+        return is_theirs or any(first in f"\n{text}" and last in text for first, last in _COMPACT_MARKS)
     return False
 
 
@@ -196,7 +196,7 @@ def _counted_plan(
         decision = replace(decision, compacts=False, reason=_TAKEN)
     if is_summary_call(messages):
         decision = replace(decision, compacts=False, reason="it is itself a request for a summary")
-    case = PlanInput(
+    given = PlanInput(
         transcript=transcript,
         messages=shown.messages,
         grouping=grouping,
@@ -209,7 +209,7 @@ def _counted_plan(
         importance=importance,
         always=always,
     )
-    return STRATEGIES[settings.strategy](case) if decision.compacts else case.unchanged(decision.reason)
+    return STRATEGIES[settings.strategy](given) if decision.compacts else given.unchanged(decision.reason)
 
 
 OUTDATED = "outdated"

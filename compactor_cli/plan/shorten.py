@@ -148,10 +148,9 @@ class Ruler:
                         edit = Edit(record=record, part=index, text=text)
                         yield Shortening(edit=edit, rule=rule.name, saved_tokens=saved)
                         break
-                    if rule.keys and (rule.first_chars or rule.last_chars) and isinstance(part, Text | ToolResult):
-                        value = _object(part.text)
-                        if any(_has(value, key.split(".")) for key in rule.keys):
-                            break
+                    cuts_keys = rule.keys and (rule.first_chars or rule.last_chars)
+                    if cuts_keys and isinstance(part, Text | ToolResult) and _key_paths(rule, _object(part.text)):
+                        break
 
     def most_saved(self, rules: Sequence[PruneRule], records: Iterable[int]) -> int:
         """An upper bound of what `applied` can save: the tokens of all texts that are long enough for a rule."""
@@ -253,14 +252,19 @@ def _is_long(rule: PruneRule, role: Role, part: Part) -> bool:
     return _is_of_kind(rule.kind, role, part) and len(_text_of(part)) > rule.over_chars
 
 
-def _has(value: Any, keys: Sequence[str]) -> bool:
-    """Whether a value has something at this path of keys; strings of JSON on the way are parsed."""
-    for key in keys:
-        value = _object(value) if isinstance(value, str) else value
-        if not isinstance(value, dict) or key not in value:
-            return False
-        value = value[key]
-    return True
+def _key_paths(rule: PruneRule, text_object: dict[str, Any]) -> list[list[str]]:
+    """The paths of the rule's keys at which this object has something; strings of JSON on the way are parsed."""
+
+    def is_there(path: Sequence[str]) -> bool:
+        value: Any = text_object
+        for key in path:
+            value = _object(value) if isinstance(value, str) else value
+            if not isinstance(value, dict) or key not in value:
+                return False
+            value = value[key]
+        return True
+
+    return list(filter(is_there, (key.split(".") for key in rule.keys)))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -285,10 +289,10 @@ def _short_text(rule: PruneRule, text: str) -> str:
     if not rule.keys:
         return shortened(text, rule.first_chars, rule.last_chars, rule.marker)
     value = _object(text)
-    places = [keys for key in rule.keys if _has(value, keys := key.split("."))]
-    for keys in places:
-        _shorten_at(rule, value, keys)
-    return json.dumps(value, ensure_ascii=False, default=str) if places else text
+    paths = _key_paths(rule, value)
+    for path in paths:
+        _shorten_at(rule, value, path)
+    return json.dumps(value, ensure_ascii=False, default=str) if paths else text
 
 
 def _shorten_at(rule: PruneRule, value: dict[str, Any], keys: Sequence[str]) -> None:

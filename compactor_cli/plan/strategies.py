@@ -6,7 +6,7 @@ Each is a function from a `PlanInput` to a plan; the settings choose it. `layout
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 
 from compactor_cli.formats.openai import OPAQUE
@@ -14,7 +14,7 @@ from compactor_cli.formats.registry import find
 from compactor_cli.group.exchanges import Grouping, newest_request
 from compactor_cli.model import plan as plans
 from compactor_cli.model.plan import Action, Edit, Importance, Mark, Plan, Tier, spans_of
-from compactor_cli.model.settings import Fit, OverflowPolicy, PruneRule, Settings, Strategy
+from compactor_cli.model.settings import OverflowPolicy, PruneRule, Settings, Strategy
 from compactor_cli.model.transcript import Media, Message, Role, Text, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.layout import CutLimits, Layout, LayoutSearch, chosen
@@ -159,33 +159,33 @@ _LEAST_CHARS = 40
 Unit = tuple[int, ...]
 
 
-def by_fit(case: PlanInput) -> Plan:
+def by_fit(given: PlanInput) -> Plan:
     """The plan by `Strategy.FIT`: the newest messages stay that fit; `Fit` decides about those that do not.
 
     A call and its results stay or go together. System messages and calls in flight always stay, and take their tokens
     first. The newest exchange stays in any case, shortened as far as possible.
     """
-    target = case.decision.target_tokens
-    if not target or case.settings.target.ratio:
+    target = given.decision.target_tokens
+    if not target or given.settings.target.ratio:
         # The result does not show what the share was taken of, so a second run would take it again.
-        return case.unchanged("no number of tokens is named that it should fit in", target)
-    walk = _Walk.of(case)
-    walk.back(case.settings.fit)
+        return given.unchanged("no number of tokens is named that it should fit in", target)
+    walk = _Walk(given)
+    walk.back()
     notes: tuple[str, ...] = ()
-    if case.settings.fit.user_leads and not walk.led_by_user():
+    if given.settings.fit.user_leads and not walk.led_by_user():
         notes = ("no message of the user fits: what fits stays without one",)
-    return _plan(case, walk, f"{case.decision.reason}; the newest that fit stay", notes)
+    return walk.plan(f"{given.decision.reason}; the newest that fit stay", notes)
 
 
-def middle_out(case: PlanInput) -> Plan:
+def middle_out(given: PlanInput) -> Plan:
     """The plan that keeps units from both ends in turn, the newest first, until one does not fit; the middle goes."""
-    walk = _Walk.of(case)
+    walk = _Walk(given)
     older, newer = 0, len(walk.units)
     while older < newer:
         newest = walk.units[newer - 1]
         if walk.cost(newest) > walk.room:
             if newer == len(walk.units):
-                walk.take(newest, walk.cut(newest, OverflowPolicy.CUT_MIDDLE) or walk.shortest(newest))
+                walk.take(newest, walk.shortest(newest))
             break
         walk.take(newest)
         newer -= 1
@@ -194,37 +194,31 @@ def middle_out(case: PlanInput) -> Plan:
                 break
             walk.take(walk.units[older])
             older += 1
-    return _plan(case, walk, f"{case.decision.reason}; texts are shortened, then both ends stay", ())
+    return walk.plan(f"{given.decision.reason}; texts are shortened, then both ends stay")
 
 
-@dataclass(slots=True, kw_only=True)
 class _Walk:
-    """Collects what stays within a number of tokens."""
+    """Collects what stays within the target. First it takes what always stays: system messages and calls in flight."""
 
-    case: PlanInput
-    units: list[Unit]  # what can stay or go, oldest first
-    room: int  # the tokens that are left
-    kept: list[Unit] = field(default_factory=list)  # what stays so far
-    edits: list[Shortening] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, case: PlanInput) -> _Walk:
-        """A walk that has taken what stays in any case: system messages and calls in flight."""
-        running = {half.record for half in case.grouping.in_flight}
-        gone = case.grouping.orphaned()
-        notice_tokens = NOTICE_TOKENS if _is_linked(case) else 0
-        walk = cls(case=case, units=[], room=case.decision.target_tokens - notice_tokens)
-        for unit in case.grouping.exchanges:
-            sent = [case.messages[i] for i in unit if not case.messages[i].is_meta]
+    def __init__(self, given: PlanInput) -> None:
+        self.given = given
+        self.is_linked = bool(getattr(find(given.transcript.dialect), "links_records", False))
+        self.room = given.decision.target_tokens - (NOTICE_TOKENS if self.is_linked else 0)  # the tokens that are left
+        self.units: list[Unit] = []  # what can stay or go, oldest first
+        self.kept: list[Unit] = []  # what stays so far
+        self.edits: list[Shortening] = []
+        running = {half.record for half in given.grouping.in_flight}
+        gone = given.grouping.orphaned()
+        for unit in given.grouping.exchanges:
+            sent = [given.messages[i] for i in unit if not given.messages[i].is_meta]
             if not sent or not gone.isdisjoint(unit) or any(message.superseded for message in sent):
                 continue
             is_system = all(message.role is Role.SYSTEM and message.summary is None for message in sent)
             if is_system or not running.isdisjoint(unit):
-                walk.take(unit)
+                self.take(unit)
             else:
-                walk.units.append(unit)
-        walk.units.sort(key=lambda unit: unit[-1])
-        return walk
+                self.units.append(unit)
+        self.units.sort(key=lambda unit: unit[-1])
 
     def take(self, unit: Unit, edits: Sequence[Shortening] = ()) -> None:
         """Let a unit stay, with these edits."""
@@ -234,20 +228,21 @@ class _Walk:
 
     def cost(self, unit: Unit) -> int:
         """The tokens of these records."""
-        return sum(self.case.tokens[i] for i in unit)
+        return sum(self.given.tokens[i] for i in unit)
 
-    def back(self, fit: Fit) -> None:
+    def back(self) -> None:
         """Take units from the newest on, as `Fit` describes."""
+        fit = self.given.settings.fit
         for unit in reversed(self.units):
             if self.cost(unit) <= self.room:
                 self.take(unit)
                 continue
-            messages = [self.case.messages[i] for i in unit]
+            messages = [self.given.messages[i] for i in unit]
             policy = fit.user if any(_is_user(message) for message in messages) else fit.other
             policy = fit.result if any(message.results for message in messages) else policy
             edits = self.cut(unit, policy)
             if edits or unit is self.units[-1]:
-                self.take(unit, edits or self.cut(unit, OverflowPolicy.CUT_MIDDLE) or self.shortest(unit))
+                self.take(unit, edits or self.shortest(unit))
             if policy in (OverflowPolicy.STOP, OverflowPolicy.CUT_END) or (
                 policy is OverflowPolicy.CUT_MIDDLE and not edits
             ):
@@ -258,7 +253,7 @@ class _Walk:
 
         Returns False if there is none: then nothing goes.
         """
-        messages = self.case.messages
+        messages = self.given.messages
         units = set(self.units)
         free = sorted(unit for unit in self.kept if unit in units)
         leads = next((n for n, unit in enumerate(free) if _is_user(messages[unit[0]])), -1)
@@ -272,7 +267,7 @@ class _Walk:
         excess = self.cost(unit) - self.room
         if policy is OverflowPolicy.CUT_END:
             # In the newest message the user's request is often at the end.
-            is_newest = newest_request(self.case.messages) in unit
+            is_newest = newest_request(self.given.messages) in unit
             return self._longest(
                 unit, Text, excess, _both_ends if is_newest else partial(shortened, last_chars=0, marker=_CUT)
             )
@@ -281,23 +276,25 @@ class _Walk:
         # Down to half of the room, so that the walk can go on; else to all of it.
         edits = self._longest(unit, ToolResult, self.cost(unit) - self.room // 2, _both_ends)
         edits = edits or self._longest(unit, ToolResult, excess, _both_ends)
-        edits = edits or shorten_to_fit(self.case.messages, unit, excess, self.case.counter, excess)
+        edits = edits or shorten_to_fit(self.given.messages, unit, excess, self.given.counter, excess)
         return edits if saved_tokens(edits) >= excess else ()
 
     def shortest(self, unit: Unit) -> tuple[Shortening, ...]:
-        """Edits that make the unit as short as possible, though it still does not fit."""
-        return shorten_to_fit(self.case.messages, unit, self.cost(unit), self.case.counter, self.cost(unit))
+        """Edits that make the unit fit; if none do, those that make it as short as possible."""
+        cost = self.cost(unit)
+        edits = self.cut(unit, OverflowPolicy.CUT_MIDDLE)
+        return edits or shorten_to_fit(self.given.messages, unit, cost, self.given.counter, cost)
 
     def _longest(
         self, unit: Unit, kind: type[Text] | type[ToolResult], excess: int, shape: Callable[[str, int], str]
     ) -> tuple[Shortening, ...]:
         """An edit that cuts the longest text of this kind to save ``excess`` tokens; empty if too little is left."""
-        places = [(i, n, part) for i in unit for n, part in enumerate(self.case.messages[i].parts)]
+        places = [(i, n, part) for i in unit for n, part in enumerate(self.given.messages[i].parts)]
         texts = [(len(part.text), i, n, part.text) for i, n, part in places if isinstance(part, kind)]
         if not texts:
             return ()
         _, record, index, text = max(texts)
-        count = self.case.counter.count
+        count = self.given.counter.count
         allowed = count(text) - excess
         chars = most_that_fits(len(text), partial(shape, text), allowed, count)
         short = shape(text, chars)
@@ -305,6 +302,31 @@ class _Walk:
             return ()
         edit = Edit(record=record, part=index, text=short)
         return (Shortening(edit=edit, rule="cut", saved_tokens=count(text) - count(short)),)
+
+    def plan(self, reason: str, notes: tuple[str, ...] = ()) -> Plan:
+        """The plan that leaves out what was not taken, and the bookkeeping that follows it."""
+        given, taken = self.given, {i for unit in self.kept for i in unit}
+        orphaned = given.grouping.orphaned()
+        shown = [i for i, m in enumerate(given.messages) if not (m.is_meta or m.superseded or i in orphaned)]
+        gap = None
+        if self.is_linked:
+            # Where messages between kept ones are left out, a notice is set after the last of them.
+            last = max((i for i in shown if i not in taken), default=-1)
+            if any(i in taken for i in shown if i < last):
+                tail = next((i for i in shown if i > last), last + 1)
+                gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
+        fate = (Action.COVER, plans.NOTICE) if gap else (Action.PRUNE, plans.NO_ROOM)
+        marks: list[Mark] = []
+        goes, bookkeeping = False, given.bookkeeping()
+        for i, message in enumerate(given.messages):
+            if message.superseded or i in orphaned:
+                marks.append((Action.PRUNE, plans.SUPERSEDED if message.superseded else plans.ORPHAN))
+            elif i in bookkeeping:
+                marks.append((Action.PRUNE, plans.BOOKKEEPING) if goes else KEEP)
+            else:
+                goes = i not in taken
+                marks.append(fate if goes else KEEP)
+        return given.plan(marks, self.edits, given.decision.target_tokens, reason, summary=gap, notes=notes)
 
 
 def _both_ends(text: str, chars: int) -> str:
@@ -315,58 +337,27 @@ def _is_user(message: Message) -> bool:
     return message.role is Role.USER and not message.results
 
 
-def _plan(case: PlanInput, walk: _Walk, reason: str, notes: tuple[str, ...]) -> Plan:
-    """The plan that leaves out what the walk did not take, and the bookkeeping that follows it."""
-    taken = {i for unit in walk.kept for i in unit}
-    orphaned = case.grouping.orphaned()
-    shown = [i for i, m in enumerate(case.messages) if not (m.is_meta or m.superseded or i in orphaned)]
-    gap = None
-    if _is_linked(case):
-        # Where messages between kept ones are left out, a notice is set after the last of them.
-        last = max((i for i in shown if i not in taken), default=-1)
-        if any(i in taken for i in shown if i < last):
-            tail = next((i for i in shown if i > last), last + 1)
-            gap = Layout(head_stop=tail, tail_start=tail, budget_tokens=NOTICE_TOKENS)
-    fate = (Action.COVER, plans.NOTICE) if gap else (Action.PRUNE, plans.NO_ROOM)
-    marks: list[Mark] = []
-    goes, bookkeeping = False, case.bookkeeping()
-    for i, message in enumerate(case.messages):
-        if message.superseded or i in orphaned:
-            marks.append((Action.PRUNE, plans.SUPERSEDED if message.superseded else plans.ORPHAN))
-        elif i in bookkeeping:
-            marks.append((Action.PRUNE, plans.BOOKKEEPING) if goes else KEEP)
-        else:
-            goes = i not in taken
-            marks.append(fate if goes else KEEP)
-    return case.plan(marks, walk.edits, case.decision.target_tokens, reason, summary=gap, notes=notes)
-
-
-def _is_linked(case: PlanInput) -> bool:
-    dialect = find(case.transcript.dialect)
-    return bool(getattr(dialect, "links_records", False))
-
-
-def by_rules(case: PlanInput) -> Plan:
+def by_rules(given: PlanInput) -> Plan:
     """The plan by `Strategy.RULES`: texts are shortened rule by rule, oldest first, until the target is met.
 
     What the settings' head and tail protect is not shortened. `Rules` describes what follows if that is not enough.
     """
-    target = case.decision.target_tokens
+    target = given.decision.target_tokens
     # With a share as target, the rules are applied once, as far as they go: the result does not show what the share was
     # taken of, and a second run would take it again.
-    is_aimed = target > 0 and not case.settings.target.ratio
-    excess = case.limits.total_tokens - target if is_aimed else case.limits.total_tokens
-    cut = LayoutSearch(limits=case.limits, settings=case.settings).by_settings()
-    records = [i for i in range(cut.head_stop, cut.tail_start) if not case.messages[i].superseded]
-    messages, saved = case.messages, 0
+    is_aimed = target > 0 and not given.settings.target.ratio
+    excess = given.limits.total_tokens - target if is_aimed else given.limits.total_tokens
+    cut = LayoutSearch(limits=given.limits, settings=given.settings).by_settings()
+    records = [i for i in range(cut.head_stop, cut.tail_start) if not given.messages[i].superseded]
+    messages, saved = given.messages, 0
     found: dict[tuple[int, int], Shortening] = {}  # by record and part, each once
     # The rules one by one, each after those that precede it; then all of them with halved limits.
-    rounds, every = list[tuple[PruneRule, ...]](), case.settings.prune
-    for _ in range(case.settings.rules.halvings + 1 if is_aimed else 1):
+    rounds, every = list[tuple[PruneRule, ...]](), given.settings.prune
+    for _ in range(given.settings.rules.halvings + 1 if is_aimed else 1):
         rounds += (every[: count + 1] for count in range(len(every)))
         every = tuple(map(halved, every))
     for rules in rounds:
-        ruler = Ruler(messages=messages, counter=case.counter, sha256=case.transcript.sha256)
+        ruler = Ruler(messages=messages, counter=given.counter, sha256=given.transcript.sha256)
         new: list[Shortening] = []
         for item in ruler.applied(rules, records):
             if saved >= excess:
@@ -382,11 +373,11 @@ def by_rules(case: PlanInput) -> Plan:
         if saved >= excess:
             break
     edits = tuple(found[place] for place in sorted(found))
-    if is_aimed and saved < excess and case.settings.rules.middle_out:
-        return middle_out(case.after_shortening(edits))
+    if is_aimed and saved < excess and given.settings.rules.middle_out:
+        return middle_out(given.after_shortening(edits))
     if not edits:
-        return case.unchanged("no rule applies", target)
-    return case.shortened(edits, target, f"{case.decision.reason}; by rules, without a summary")
+        return given.unchanged("no rule applies", target)
+    return given.shortened(edits, target, f"{given.decision.reason}; by rules, without a summary")
 
 
 SUMMARY = "summary"
@@ -396,65 +387,65 @@ LEAST_SAVING_TOKENS = 200
 EMERGENCY_RATIO = 0.5
 
 
-def by_summary(case: PlanInput) -> Plan:
+def by_summary(given: PlanInput) -> Plan:
     """The plan by `Strategy.SUMMARY` and by RETRIEVAL, which only differs in the text of the summary."""
-    if case.settings.keep.tail_ratio and case.decision.way is Way.NATURAL and is_settled(case.transcript):
-        return case.unchanged("nothing was added since the last compaction, and its share was taken then")
+    if given.settings.keep.tail_ratio and given.decision.way is Way.NATURAL and is_settled(given.transcript):
+        return given.unchanged("nothing was added since the last compaction, and its share was taken then")
     # Under pressure the cut by the settings is used if it is small enough.
-    answer = case.settings.acknowledgement
-    answer_tokens = case.counter.count(answer) + MESSAGE_TOKENS if answer else 0
+    answer = given.settings.acknowledgement
+    answer_tokens = given.counter.count(answer) + MESSAGE_TOKENS if answer else 0
     search = LayoutSearch(
-        limits=case.limits,
-        settings=case.settings,
-        frame_tokens=answer_tokens + sealed_tokens(case.messages),
-        scale_ratio=EMERGENCY_RATIO if case.is_emergency else 1.0,
+        limits=given.limits,
+        settings=given.settings,
+        frame_tokens=answer_tokens + sealed_tokens(given.messages),
+        scale_ratio=EMERGENCY_RATIO if given.is_emergency else 1.0,
     )
-    target = case.decision.target_tokens
-    cut = search.for_user_target(target) if case.decision.way is Way.TARGET else search.by_settings()
-    if case.decision.way is Way.PRESSURE and cut.target_tokens > target:
+    target = given.decision.target_tokens
+    cut = search.for_user_target(target) if given.decision.way is Way.TARGET else search.by_settings()
+    if given.decision.way is Way.PRESSURE and cut.target_tokens > target:
         cut = search.for_window(target)
     target = cut.target_tokens
-    if case.decision.way is not Way.NATURAL:
-        if (tokens := case.limits.total_tokens) <= target:
-            return case.unchanged(f"{tokens:,} tokens, no more than head, tail and summary would take")
-        pruned = _pruned_middle(case, cut)
+    if given.decision.way is not Way.NATURAL:
+        if (tokens := given.limits.total_tokens) <= target:
+            return given.unchanged(f"{tokens:,} tokens, no more than head, tail and summary would take")
+        pruned = _pruned_middle(given, cut)
         if pruned:
-            return case.shortened(pruned, target, f"{case.decision.reason}; pruning alone is enough")
+            return given.shortened(pruned, target, f"{given.decision.reason}; pruning alone is enough")
     saved = cut.covered_tokens - cut.budget_tokens
-    if case.decision.way is Way.NATURAL and saved < LEAST_SAVING_TOKENS:
-        return case.unchanged(f"a summary would save fewer than {LEAST_SAVING_TOKENS} tokens")
+    if given.decision.way is Way.NATURAL and saved < LEAST_SAVING_TOKENS:
+        return given.unchanged(f"a summary would save fewer than {LEAST_SAVING_TOKENS} tokens")
     if saved <= 0:
         # What lies between head and tail is no larger than a summary: only long texts can be shortened.
         reason = "what could be summarised is no larger than a summary"
-        if case.settings.target.ratio:
+        if given.settings.target.ratio:
             # Without a summary there is no marker, so that the next run would take the share again.
-            return case.unchanged(f"{reason}, and a share shortens no text: name a size in tokens", target)
-        stay = [i for i in range(case.limits.system_end, case.limits.end) if not case.messages[i].summary]
-        visible = [i for i in stay if case.tokens[i] and i not in case.grouping.orphaned()]
-        excess = case.limits.total_tokens - target
-        found = shorten_to_fit(case.messages, visible, excess, case.counter, excess)
+            return given.unchanged(f"{reason}, and a share shortens no text: name a size in tokens", target)
+        stay = [i for i in range(given.limits.system_end, given.limits.end) if not given.messages[i].summary]
+        visible = [i for i in stay if given.tokens[i] and i not in given.grouping.orphaned()]
+        excess = given.limits.total_tokens - target
+        found = shorten_to_fit(given.messages, visible, excess, given.counter, excess)
         if not found:
-            return case.unchanged(reason, target)
-        return case.shortened(found, target, f"{case.decision.reason}; {reason}")
-    return _with_summary(case, cut)
+            return given.unchanged(reason, target)
+        return given.shortened(found, target, f"{given.decision.reason}; {reason}")
+    return _with_summary(given, cut)
 
 
-def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
+def _pruned_middle(given: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     """Edits that meet the target by applying the rules to the middle, oldest first; empty if that is not enough.
 
     Also empty with a share as target, as a second run needs a summary's marker to arrive at the same target, and where
     there are orphans, which only a summary can replace.
     """
-    has_orphans = case.grouping.orphan_calls or case.grouping.orphan_results
-    if case.settings.target.ratio or has_orphans or not case.settings.prune:
+    has_orphans = given.grouping.orphan_calls or given.grouping.orphan_results
+    if given.settings.target.ratio or has_orphans or not given.settings.prune:
         return ()
-    middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in case.limits.removed]
+    middle = [i for i in range(cut.head_stop, cut.tail_start) if i not in given.limits.removed]
     found: list[Shortening] = []
-    excess = case.limits.total_tokens - cut.target_tokens
-    ruler = Ruler(messages=case.messages, counter=case.counter, sha256=case.transcript.sha256)
-    if excess > ruler.most_saved(case.settings.prune, middle):
+    excess = given.limits.total_tokens - cut.target_tokens
+    ruler = Ruler(messages=given.messages, counter=given.counter, sha256=given.transcript.sha256)
+    if excess > ruler.most_saved(given.settings.prune, middle):
         return ()
-    for item in ruler.applied(case.settings.prune, middle):
+    for item in ruler.applied(given.settings.prune, middle):
         if excess <= 0:
             break
         found.append(item)
@@ -462,17 +453,17 @@ def _pruned_middle(case: PlanInput, cut: Layout) -> tuple[Shortening, ...]:
     return tuple(found) if excess <= 0 else ()
 
 
-def _with_summary(case: PlanInput, cut: Layout) -> Plan:
+def _with_summary(given: PlanInput, cut: Layout) -> Plan:
     """The plan whose summary covers the middle and what never stays; what stays is shortened if it is too large."""
     notes: tuple[str, ...] = ()
-    if case.is_emergency:
+    if given.is_emergency:
         notes = ("the window is all but full: tail and summary are half as large as set",)
-    if case.importance:
-        cut, note = chosen(cut, case.limits, case.transcript, case.importance, case.settings.focus)
+    if given.importance:
+        cut, note = chosen(cut, given.limits, given.transcript, given.importance, given.settings.focus)
         notes = (*notes, note) if note else notes
     # Bookkeeping among superseded records goes with them.
-    messages, bookkeeping = case.messages, case.bookkeeping()
-    name = plans.EXCERPTS if case.settings.strategy is Strategy.RETRIEVAL else SUMMARY
+    messages, bookkeeping = given.messages, given.bookkeeping()
+    name = plans.EXCERPTS if given.settings.strategy is Strategy.RETRIEVAL else SUMMARY
     marks = [KEEP] * len(messages)
     first_superseded = next((i for i, message in enumerate(messages) if message.superseded), cut.head_stop)
     for i in range(min(first_superseded, cut.head_stop), cut.tail_start):
@@ -482,17 +473,17 @@ def _with_summary(case: PlanInput, cut: Layout) -> Plan:
             marks[i] = (Action.COVER, name)
     for i in cut.kept_middle:
         marks[i] = KEEP
-    for i in case.limits.removed:
+    for i in given.limits.removed:
         marks[i] = (Action.PRUNE, plans.SUPERSEDED) if messages[i].superseded else (Action.COVER, name)
     excess = cut.kept_tokens + cut.budget_tokens - cut.target_tokens
     edits: tuple[Shortening, ...] = ()
     if excess > 0:
-        tail = [i for i in range(cut.tail_start, case.limits.end) if marks[i] == KEEP and case.tokens[i]]
+        tail = [i for i in range(cut.tail_start, given.limits.end) if marks[i] == KEEP and given.tokens[i]]
         needed = excess - cut.budget_tokens + cut.min_budget_tokens
-        edits = shorten_to_fit(case.messages, tail, excess, case.counter, needed)
+        edits = shorten_to_fit(given.messages, tail, excess, given.counter, needed)
         missing = max(excess - saved_tokens(edits), 0)
         cut = replace(cut, budget_tokens=max(cut.budget_tokens - missing, cut.min_budget_tokens))
-    return case.plan(marks, edits, cut.target_tokens, case.decision.reason, summary=cut, notes=notes)
+    return given.plan(marks, edits, cut.target_tokens, given.decision.reason, summary=cut, notes=notes)
 
 
 STRATEGIES: Mapping[Strategy, Callable[[PlanInput], Plan]] = {

@@ -258,7 +258,7 @@ class OnceCounter:
         """`count_message` of a message."""
         known = self._messages.get(id(message))
         if known is None:
-            known = self._messages[id(message)] = message, _counted(self, message)
+            known = self._messages[id(message)] = message, _message_size(message, self.count)
         return known[1]
 
 
@@ -301,20 +301,18 @@ def estimate_tokens(text: str) -> int:
 
 def bound_message(message: Message) -> int:
     """An upper bound of `count_message`, from lengths alone."""
-    if message.is_meta or message.superseded:
-        return 0
-    return MESSAGE_TOKENS + media_tokens(message) + sum(map(_utf8_bytes, shown_texts(message)))
+    return _message_size(message, _utf8_bytes)
 
 
 def count_message(counter: Counter, message: Message) -> int:
     """Tokens of a message as a model is shown it: those of its parts and 4. Bookkeeping and superseded records: 0."""
-    return counter.message(message) if isinstance(counter, OnceCounter) else _counted(counter, message)
+    return counter.message(message) if isinstance(counter, OnceCounter) else _message_size(message, counter.count)
 
 
-def _counted(counter: Counter, message: Message) -> int:
+def _message_size(message: Message, size: Callable[[str], int]) -> int:
     if message.is_meta or message.superseded:
         return 0
-    return MESSAGE_TOKENS + media_tokens(message) + sum(map(counter.count, shown_texts(message)))
+    return MESSAGE_TOKENS + media_tokens(message) + sum(map(size, shown_texts(message)))
 
 
 def count_messages(counter: Counter, messages: Sequence[Message]) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ The window of the model that the transcript itself names only serves to report t
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -114,7 +115,7 @@ def left_alone_tokens(settings: Settings, model: str) -> int:
         is_by_size = not (keep.tail_messages or keep.tail_turns or keep.tail_ratio) and keep.by in UNBROKEN
         start = (keep.tail_tokens if is_by_size and settings.strategy is Strategy.SUMMARY else 0) + 1
     ratios = (trigger.log_ratio, trigger.warn_ratio, trigger.compact_ratio, trigger.emergency_ratio)
-    first_tier = -int(-min(ratios) * window // 1) if window else start
+    first_tier = math.ceil(min(ratios) * window) if window else start
     return max(min(start, first_tier) - 1, 0)
 
 
@@ -141,7 +142,7 @@ def starting_tokens(trigger: Trigger, window: int) -> int:
     """The smallest size that is compacted: the first that ratio, reserve or threshold sets; at least 1."""
     starts = [trigger.threshold_tokens + 1] if trigger.threshold_tokens else []
     if window:
-        starts += [-int(-trigger.compact_ratio * window // 1), window - trigger.reserve_tokens]
+        starts += [math.ceil(trigger.compact_ratio * window), window - trigger.reserve_tokens]
     return max(min(starts), 1)
 
 

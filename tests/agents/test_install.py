@@ -51,7 +51,7 @@ def _files(home: Path) -> dict[str, bytes]:
 
 
 def _settings(client: str, home: Path) -> set[Path]:
-    known, place = load_client(client), InstallPlace(home=home, environ={})
+    known, place = load_client(client), InstallPlace(home=home)
     return {place.path(edit) for edit in known.edits}
 
 
@@ -257,6 +257,21 @@ def test_an_older_installation_is_replaced(compactor: Toolbox, home: Path) -> No
     compactor("install", "claude-code")
     assert "/old" not in path.read_text()
     assert list(json.loads(path.read_text())["mcpServers"]) == ["compact"]
+
+
+@pytest.mark.parametrize("client", ["claude-code", "gemini-cli", "codex"])
+@pytest.mark.parametrize("text", ["", "\n", "  ", "\ufeff", "\ufeff\r\n"])
+def test_a_settings_file_without_content_takes_the_entries(
+    compactor: Toolbox, home: Path, client: str, text: str
+) -> None:
+    edits = load_client(client).edits
+    for name in {edit.default for edit in edits}:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(text.encode())
+    assert compactor("install", client)[0] == 0
+    assert all("compactor" in (home / edit.default).read_text() for edit in edits)
+    assert compactor("install", client, "--remove")[0] == 0
+    assert {(home / edit.default).read_bytes() for edit in edits} == {text.encode()}
 
 
 def test_an_unknown_client_is_answered_with_the_nearest(compactor: Toolbox) -> None:

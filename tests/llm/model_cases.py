@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from compactor_cli.model.summary import Request
 from compactor_cli.model.transcript import Message, Transcript
 from compactor_cli.render.template import load_template, render
 
-FAST = Retries(attempts=3, base_seconds=0.01, most_seconds=0.02, seed=1)
+FAST = Retries(attempts=3, base_seconds=0.01, most_seconds=0.02)
 __all__ = ["WORK", "asked", "long_talk", "request", "summariser"]
 
 
@@ -37,7 +37,7 @@ def summariser(
     other = Fallback(model=f"openai/{fallback}", api_base=server.openai) if fallback else None
     client = client or ModelClient(retries=FAST, fallback=other, cache=ReplyCache(cache) if cache else None)
     model_options = ModelOptions(model=f"openai/{model}", api_base=server.openai, **run_options)
-    with BackgroundEventLoop(llm.close) as loop:
+    with closing(BackgroundEventLoop(llm.close)) as loop:
         yield ModelSummariser(client, loop, model_options, new_redactor=Redactor)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -19,7 +20,7 @@ async def answer(value: int) -> int:
 
 
 def test_many_threads_share_one_loop() -> None:
-    with BackgroundEventLoop() as loop, ThreadPoolExecutor(8) as threads:
+    with closing(BackgroundEventLoop()) as loop, ThreadPoolExecutor(8) as threads:
         assert list(threads.map(lambda n: loop.run(answer(n)), range(50))) == list(range(50))
         assert len([thread for thread in threading.enumerate() if thread.name == "model calls"]) == 1
     assert not [thread for thread in threading.enumerate() if thread.name == "model calls"]
@@ -29,7 +30,7 @@ def test_what_a_coroutine_raises_is_raised_to_its_thread() -> None:
     async def fail() -> None:
         raise ValueError("no")
 
-    with BackgroundEventLoop() as loop, pytest.raises(ValueError, match="no"):
+    with closing(BackgroundEventLoop()) as loop, pytest.raises(ValueError, match="no"):
         loop.run(fail())
 
 
@@ -73,7 +74,7 @@ def test_an_interrupt_while_waiting_cancels_the_work() -> None:
 
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        with BackgroundEventLoop() as loop:
+        with closing(BackgroundEventLoop()) as loop:
             threading.Thread(target=lambda: (begun.wait(10), os.kill(os.getpid(), signal.SIGUSR1))).start()
             with pytest.raises(KeyboardInterrupt):
                 loop.run(for_ever())
@@ -84,7 +85,7 @@ def test_an_interrupt_while_waiting_cancels_the_work() -> None:
 
 
 def test_an_interrupt_cancels_one_call_and_not_the_others() -> None:
-    with BackgroundEventLoop() as loop, ThreadPoolExecutor(1) as threads:
+    with closing(BackgroundEventLoop()) as loop, ThreadPoolExecutor(1) as threads:
         first = loop.start(asyncio.sleep(3_600))
         other = threads.submit(loop.run, answer(7))
         first.cancel()

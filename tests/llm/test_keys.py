@@ -90,9 +90,17 @@ def test_providers() -> None:
     assert provider_of("nobody-knows-this") == ""
 
 
-def test_the_environments_secrets_are_known_by_their_names() -> None:
-    environ = {"A_API_KEY": "k" * 12, "HOME": "/home/me/somewhere", "MY_TOKEN": "short", "SSH_KEY": "/home/me/.ssh/id"}
-    assert environment_secrets(environ) == (Secret("k" * 12),)
+@pytest.fixture
+def environ(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment, which is empty at first."""
+    found: dict[str, str] = {}
+    monkeypatch.setattr(os, "environ", found)
+    return found
+
+
+def test_the_environments_secrets_are_known_by_their_names(environ: dict[str, str]) -> None:
+    environ |= {"A_API_KEY": "k" * 12, "HOME": "/home/me/somewhere", "MY_TOKEN": "short", "SSH_KEY": "/home/me/.ssh/id"}
+    assert environment_secrets() == (Secret("k" * 12),)
 
 
 def test_the_keys_that_are_asked_for_are_those_that_litellm_looks_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,20 +112,23 @@ def test_the_keys_that_are_asked_for_are_those_that_litellm_looks_for(monkeypatc
         assert set(environment_names(f"{provider}/some-model")) & set(wanted), (provider, wanted)
 
 
-def test_a_missing_key_is_named_and_a_cloud_login_is_not_asked_for(tmp_path: Path) -> None:
-    assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS, {}) == "ANTHROPIC_API_KEY"
-    assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS, {"ANTHROPIC_AUTH_TOKEN": "t"}) == ""
+def test_a_missing_key_is_named_and_a_cloud_login_is_not_asked_for(tmp_path: Path, environ: dict[str, str]) -> None:
+    assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS) == "ANTHROPIC_API_KEY"
+    environ["ANTHROPIC_AUTH_TOKEN"] = "t"
+    assert missing_key("anthropic/claude-haiku-4-5", NO_KEYS) == ""
+    environ.clear()
     (tmp_path / "key").write_text("sk-bare-0123456789")
     keys = read_keys(tmp_path / "key", "anthropic/x", "")
-    assert missing_key("anthropic/claude-haiku-4-5", keys, {}) == ""
-    assert missing_key("openai/gpt-4o", keys, {}) == "OPENAI_API_KEY"
-    assert missing_key("bedrock/anthropic.claude-v2", NO_KEYS, {}) == ""
-    assert missing_key("ollama/llama3", NO_KEYS, {}) == ""
+    assert missing_key("anthropic/claude-haiku-4-5", keys) == ""
+    assert missing_key("openai/gpt-4o", keys) == "OPENAI_API_KEY"
+    assert missing_key("bedrock/anthropic.claude-v2", NO_KEYS) == ""
+    assert missing_key("ollama/llama3", NO_KEYS) == ""
 
 
+@pytest.mark.usefixtures("environ")
 def test_a_server_is_its_host_and_a_fingerprint_of_the_key() -> None:
     def named(**changes: Any) -> str:
-        return server_of(Call(**{"model": "openai/x", "messages": (), "max_tokens": 1, **changes}), {})
+        return server_of(Call(**{"model": "openai/x", "messages": (), "max_tokens": 1, **changes}))
 
     first, second = named(key=Secret("one-key-0123456789")), named(key=Secret("another-key-0123456"))
     assert first != second
@@ -126,6 +137,7 @@ def test_a_server_is_its_host_and_a_fingerprint_of_the_key() -> None:
     assert named(api_base="http://user:pw@127.0.0.1:8000/v1") == "127.0.0.1:8000"
 
 
+@pytest.mark.usefixtures("environ")
 @pytest.mark.parametrize(
     ("model", "naming"),
     [
@@ -141,8 +153,9 @@ def test_a_server_is_its_host_and_a_fingerprint_of_the_key() -> None:
     ],
 )
 def test_a_name_like_a_known_one_is_a_mistake_and_a_new_version_is_none(model: str, naming: Naming) -> None:
-    assert naming_of(model, {}) is naming
+    assert naming_of(model) is naming
 
 
-def test_what_a_proxy_calls_its_models_is_not_judged() -> None:
-    assert naming_of("openai/gtp-4o", {"OPENAI_BASE_URL": "http://proxy.example/v1"}) is Naming.KNOWN
+def test_what_a_proxy_calls_its_models_is_not_judged(environ: dict[str, str]) -> None:
+    environ["OPENAI_BASE_URL"] = "http://proxy.example/v1"
+    assert naming_of("openai/gtp-4o") is Naming.KNOWN

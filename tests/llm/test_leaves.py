@@ -5,7 +5,8 @@ from conversation import WORK, count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor_cli.llm.quoting import Block, Border, CoverageError, borders, check_coverage, cut, merge_groups, split
+from compactor_cli.llm.quoting import Block, Border, borders, check_coverage, cut, merge_groups, split
+from compactor_cli.model.errors import InvariantError
 
 
 def piece(number: int, tokens: int, border: Border = Border.RECORD) -> Block:
@@ -59,5 +60,5 @@ def test_groups_of_summaries_are_consecutive_and_always_fewer(sizes: list[int], 
 
 @pytest.mark.parametrize("shown", [("1", "3"), ("1", "2", "2", "3"), ("2", "1", "3")])
 def test_a_record_in_no_prompt_or_in_two_is_a_defect(shown: tuple[str, ...]) -> None:
-    with pytest.raises(CoverageError):
+    with pytest.raises(InvariantError):
         check_coverage(("1", "2", "3"), shown)

@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -28,7 +29,7 @@ TRANSCRIPT = "Please fix src/login/session.py\nI edited src/login/session.py lin
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[BackgroundEventLoop]:
-    with BackgroundEventLoop(at_end=llm.close) as running:
+    with closing(BackgroundEventLoop(at_end=llm.close)) as running:
         yield running
 
 
@@ -269,6 +270,7 @@ def test_a_lone_surrogate_can_be_sent(llm_server: LlmServer, loop: BackgroundEve
 def test_litellm_talks_to_nobody_else_and_says_nothing(llm_server: LlmServer) -> None:
     code = """
 import socket, sys
+from contextlib import closing
 hosts = set()
 real = socket.getaddrinfo
 def look(host, *rest, **more):
@@ -280,7 +282,7 @@ from compactor_cli.llm.model_calls import Call, ChatMessage, Secret, Speaker
 from compactor_cli.llm.model_client import BackgroundEventLoop
 assert "litellm" not in sys.modules
 said = (ChatMessage(speaker=Speaker.USER, text="see src/a.py"),)
-with BackgroundEventLoop(at_end=llm.close) as loop:
+with closing(BackgroundEventLoop(at_end=llm.close)) as loop:
     for model, base in (("openai/well", sys.argv[1]), ("anthropic/well", sys.argv[2])):
         loop.run(llm.complete(Call(model=model, api_base=base, key=Secret("k"), messages=said, max_tokens=9)))
 print(sorted(map(str, hosts - {"127.0.0.1"})))

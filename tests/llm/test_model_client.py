@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ TEXT = f"## Task\nfix src/login.py\npassword: {PASSWORD}\n"
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[BackgroundEventLoop]:
-    with BackgroundEventLoop(at_end=llm.close) as running:
+    with closing(BackgroundEventLoop(at_end=llm.close)) as running:
         yield running
 
 
@@ -52,9 +53,7 @@ def waits() -> Waits:
 def new_client(waits: Waits, **parts: Any) -> ModelClient:
     rate_limits = parts.pop("rate_limits", RateLimits())
     rate_limiter = RateLimiter(rate_limits, clock=waits, sleep=waits.sleep)
-    return ModelClient(
-        rate_limiter=rate_limiter, sleep=waits.sleep, **{"retries": Retries(attempts=3, seed=1), **parts}
-    )
+    return ModelClient(rate_limiter=rate_limiter, sleep=waits.sleep, **{"retries": Retries(attempts=3), **parts})
 
 
 def call(server: LlmServer, name: str, text: str = TEXT, **changes: Any) -> Call:
@@ -83,7 +82,7 @@ def test_retry_after_holds_the_other_calls_too(llm_server: LlmServer, loop: Back
 
     loop.run(both())
     assert waits.now >= 9
-    assert [round(seconds) for seconds in waits.seconds].count(9) >= 1
+    assert any(9 <= seconds <= 10 for seconds in waits.seconds)
     assert len(llm_server.requests("well")) == 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compactor_cli.llm.limits import RateLimiter, RateLimits
 from compactor_cli.llm.model_calls import Call, ChatMessage, Passing, RateLimited, Reply, Speaker, TimedOut
-from compactor_cli.llm.model_client import ModelClient, Retries
+from compactor_cli.llm.model_client import ModelClient
 
 
 class Time:
@@ -99,7 +99,7 @@ def test_a_request_that_was_turned_down_leaves_its_tokens_to_the_next(failure: P
         return Reply(text="done", model="m")
 
     rate_limiter = RateLimiter(RateLimits(tokens_per_minute=110), clock=time, sleep=time.sleep)
-    client = ModelClient(complete=complete, rate_limiter=rate_limiter, sleep=time.sleep, retries=Retries(seed=1))
+    client = ModelClient(complete=complete, rate_limiter=rate_limiter, sleep=time.sleep)
     asyncio.run(client.ask(call))
     # What timed out may have been worked on.
     assert (time.now - 50 >= 60) is waits

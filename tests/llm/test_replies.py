@@ -171,8 +171,10 @@ def test_pruning_by_size_removes_the_longest_unused(file: Path) -> None:
     assert cache.prune(max_bytes=0) == 3
 
 
-def test_places_follow_the_environment(tmp_path: Path) -> None:
-    environ = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
-    assert replies_file(environ) == tmp_path / "c" / "compact" / "replies.sqlite3"
-    assert breaker_file(environ) == tmp_path / "s" / "compact" / "breaker.json"
-    assert replies_file({"XDG_CACHE_HOME": "relative"}) == Path.home() / ".cache" / "compact" / "replies.sqlite3"
+def test_places_follow_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s"))
+    assert replies_file() == tmp_path / "c" / "compact" / "replies.sqlite3"
+    assert breaker_file() == tmp_path / "s" / "compact" / "breaker.json"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert replies_file() == Path.home() / ".cache" / "compact" / "replies.sqlite3"

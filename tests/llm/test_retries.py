@@ -47,7 +47,7 @@ def ask(
     rate_limiter = RateLimiter(clock=lambda: now, sleep=pass_time)
     line = ModelClient(
         complete=provider.complete,
-        retries=retries or Retries(seed=1),
+        retries=retries,
         sleep=sleep,
         rate_limiter=rate_limiter,
         fallback=fallback,
@@ -65,16 +65,11 @@ def test_what_passes_is_tried_again(kind: type[f.Passing]) -> None:
 
 
 def test_waits_grow_up_to_a_bound_and_are_spread() -> None:
-    retries = Retries(attempts=12, base_seconds=1, most_seconds=20, seed=3)
+    retries = Retries(attempts=12, base_seconds=1, most_seconds=20)
     _, waits = ask(Provider(*[f.ServerTrouble("no")] * 11), retries=retries)
     bounds = [min(20, 2**n) for n in range(11)]
     assert all(0 <= wait <= bound for wait, bound in zip(waits, bounds, strict=True))
     assert len(set(waits)) == len(waits)
-
-
-def test_a_seed_repeats_the_waits() -> None:
-    runs = [ask(Provider(*[f.ServerTrouble("no")] * 4), retries=Retries(seed=7))[1] for _ in range(2)]
-    assert runs[0] == runs[1]
 
 
 def test_the_provider_says_when_to_come_back() -> None:
@@ -98,7 +93,7 @@ def test_what_is_refused_goes_to_the_fallback_at_once() -> None:
 def test_the_fallback_is_retried_too_and_then_all_reasons_are_stated() -> None:
     provider = Provider(*[f.ServerTrouble("down")] * 3, *[f.TimedOut("no reply")] * 3)
     with pytest.raises(f.GaveUp, match="first: down; then second: no reply"):
-        ask(provider, SECOND, Retries(attempts=3, seed=1))
+        ask(provider, SECOND, Retries(attempts=3))
     assert provider.asked == ["first"] * 3 + ["second"] * 3
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def litellm() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[BackgroundEventLoop]:
-    with BackgroundEventLoop(at_end=llm.close) as running:
+    with closing(BackgroundEventLoop(at_end=llm.close)) as running:
         yield running
 
 
