@@ -74,7 +74,7 @@ class _ClaudeSite(located.LinkedSite):
 
     def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
         """The user or assistant record of an insertion, linked to ``parent``."""
-        return self._linked(own, parent or None, _body(item, own))
+        return self._linked(own, parent, _body(item, own))
 
     def unlinked(self, item: Insertion, own: str) -> dict[str, Any]:
         """The record of an insertion for a file whose records name no parents; with a uuid if its neighbours have one.
@@ -90,7 +90,7 @@ class _ClaudeSite(located.LinkedSite):
         body = {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
         return self._linked(own, parent, body)
 
-    def _linked(self, own: str, parent: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _linked(self, own: str, parent: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
 
     def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
@@ -221,18 +221,15 @@ class ClaudeCode(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The summary, linked into the chain between head and tail; unlinked if the records name no parents."""
-        if not insertions:
-            return ()
-        site = _ClaudeSite(transcript, cut)
+        site, ids = _ClaudeSite(transcript, cut), derived_uuids(transcript, insertions)
         if not site.tree.has_links:
-            return dumped(transcript, map(site.unlinked, insertions, derived_uuids(transcript, insertions)))
-        ids = derived_uuids(transcript, insertions)
+            return dumped(transcript, map(site.unlinked, insertions, ids))
         ids[-1] = site.taken or ids[-1]
         needs_boundary = not site.head or (site.has_tail and not site.taken)
         root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
         records = [site.boundary(root, {} if site.taken else site.preserved(ids[-1]))] if needs_boundary else []
         records += map(site.record, insertions, ids, [root, *ids[:-1]])
-        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain, site.after)]
+        records += [site.bridge(own, parent) for own, parent in site.holes()]
         return dumped(transcript, records)
 
     # A boundary hides the head. To send it, older clients would walk from the tail through the replaced records.

@@ -286,8 +286,6 @@ class Codex(SessionDialect):
         Their ordinals are those of removed records. A rollout without envelopes gets plain items, and one in which only
         events hold the user's words gets an event.
         """
-        if not insertions:
-            return ()
         values = parsed(transcript)
         timestamp = insertion_time(values, cut)
         if _is_of_events(values):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -184,9 +184,7 @@ def at(value: Any, place: JsonPath, missing: Any = None) -> Any:
 
 
 def replaced(value: Any, place: JsonPath, new: Any) -> Any:
-    """A copy of the value with ``new`` at this place, whose containers must exist."""
-    if not place:
-        return new
+    """A copy of the value with ``new`` at this place, which is not empty and whose containers must exist."""
     inner = new if len(place) == 1 else replaced(value[place[0]], place[1:], new)
     if isinstance(value, list):
         return [inner if i == place[0] else item for i, item in enumerate(value)]
@@ -409,17 +407,6 @@ class ParentTree:
         *_, oldest = self.ancestors(i)
         return oldest if self.parent_id(oldest) else None
 
-    def holes(self, chain: Sequence[int], staying: Collection[int]) -> Iterator[tuple[str, str]]:
-        """The gaps in a chain (newest first) from which records were removed.
-
-        Yields for each gap the id of the removed record to which the staying record after it links, and the id of the
-        staying record before it.
-        """
-        kept = [at for at, i in enumerate(chain) if i in staying]
-        for below, above in pairwise(kept):
-            if above > below + 1:
-                yield self.parent_id(chain[below]), self.id(chain[above])
-
 
 class LinkedSite:
     """The place of insertions among records that link to their parents.
@@ -454,6 +441,17 @@ class LinkedSite:
             return ""
         before, above = set(self.cut.before), self._links.ancestors(self._links.index.get(self.taken))
         return self._links.id(next((i for i in above if i in before), head[-1]))
+
+    def holes(self) -> Iterator[tuple[str, str]]:
+        """The gaps in the tail's part of the chain from which records were removed.
+
+        Yields for each gap the id of the removed record to which the staying record after it links, and the id of the
+        staying record before it.
+        """
+        kept = [at for at, i in enumerate(self.chain) if i in self.after]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield self._links.parent_id(self.chain[below]), self._links.id(self.chain[above])
 
 
 class SessionDialect(RecordDialect):

@@ -186,7 +186,7 @@ class Dialect(Protocol):
         """The model that the transcript itself last used, or an empty string."""
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The new records, each as the bytes of one line or array element without terminator.
+        """The new records for one or more insertions, each as the bytes of a line or array element without terminator.
 
         Deterministic: ids and times are derived from the transcript, never from the clock or at random.
         """

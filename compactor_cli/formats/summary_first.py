@@ -234,20 +234,16 @@ class Pi(SessionDialect):
         tail links. If an entry of the tail links to another removed one, an entry without information takes over that
         one's id.
         """
-        if not insertions:
-            return ()
         site = _PiSite(transcript, cut)
-        path = site.path
         ids = _pi_ids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
-        entries = set(path.entries)
+        entries = set(site.path.entries)
         parents = [site.head_id([i for i in cut.before if i in entries]) or None, *ids[:-1]]
         # Without a head, the first entry of the tail is named, before which nothing is sent.
         first_kept = site.first_kept((*site.head, *site.tail), cut.before)
         both = zip(insertions, ids, parents, strict=True)
         new = (site.entry(item, own, parent, site.timestamp, first_kept) for item, own, parent in both)
-        holes = path.holes(site.chain if path.has_ids else (), site.after)
-        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in holes)))
+        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in site.holes())))
 
     # All entries from the named one to the end are kept, so a head cannot be kept without the middle.
     appends_head = False
