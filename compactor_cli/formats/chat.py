@@ -33,7 +33,6 @@ ROLES = {
     **dict.fromkeys(("assistant", "model", "ai", "gpt", *_CALL_ROLES), Role.ASSISTANT),
     **dict.fromkeys("tool function observation tool_response tool-response tool_result ipython".split(), Role.TOOL),
 }
-_META = Message(role=Role.META)
 # Roles of bookkeeping among the messages: how a run of mini-swe-agent ended, notes of a platform.
 _META_ROLES = frozenset({"exit", "session_meta", "info", "error", "warning"})
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -72,7 +71,7 @@ def read(value: Any) -> Message:
     """Read one message. An unknown role is taken for the name of one of several agents, so for an assistant."""
     role = _role(value)
     if role is Role.META:
-        return _META
+        return located.META
     content = value.get("content")
     if (
         isinstance(content, str)

@@ -412,7 +412,7 @@ class ClaudeStream(RecordDialect):
     def message(self, value: Any) -> Message:
         """The message of a record. META for bookkeeping, and for subagents, which the main model is not shown."""
         if not isinstance(value, dict) or not is_of_conversation(value) or value.get("parent_tool_use_id"):
-            return Message(role=Role.META)
+            return located.META
         parts = content_parts(value["message"].get("content"))
         role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
         group, time = message_id(value), string(value.get("timestamp"))

@@ -73,7 +73,7 @@ class LangChain(RecordDialect):
         """Read one message. A user's message that only brings results becomes a tool's."""
         kind = _kind_of(value)
         if not kind:
-            return Message(role=Role.META)
+            return located.META
         inner = at(value, _inner_place(value))
         role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _LANGCHAIN_ROLES[kind]
         found = parts_of(_langchain_pieces(value))

@@ -68,7 +68,7 @@ class GeminiContents(RecordDialect):
     def message(self, value: Any) -> Message:
         """Read one content. A user's content that only brings results becomes a tool's."""
         if not is_content(value):
-            return Message(role=Role.META)
+            return located.META
         found = parts_of(pieces(value))
         role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
         return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))

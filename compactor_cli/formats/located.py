@@ -34,6 +34,9 @@ from compactor_cli.model.transcript import (
     Transcript,
 )
 
+# The message of a record that is not shown to a model.
+META = Message(role=Role.META)
+
 
 class LocatedPart(NamedTuple):
     """A part, and the places of its text in the record."""
@@ -99,7 +102,7 @@ class RecordDialect:
 
     def message(self, value: Any) -> Message:
         """The message of one record, independent of the records around it; META by default."""
-        return Message(role=Role.META)
+        return META
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""

@@ -430,11 +430,11 @@ def _node_id(node: Mapping[str, Any]) -> str:
 def _chatgpt_message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     message = node.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
-        return Message(role=Role.META)
+        return located.META
     role = ROLES.get(string(at(message, ("author", "role"))), Role.META)
     parts = tuple(_node_parts(message, role))
     if role is Role.META or not parts:
-        return Message(role=Role.META)
+        return located.META
     own = "" if at(message, ("metadata", "is_visually_hidden_from_conversation")) is True else None
     time, summary = contents.time_of(message.get("create_time")), summary_of(role, parts)
     return Message(role=role, parts=parts, timestamp=time, summary=summary, superseded=is_off_path, own_words=own)

@@ -106,7 +106,6 @@ def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     return [*_text(args, inside, "thought"), _call(event, place)]
 
 
-_META = Message(role=Role.META)
 _NO_OBSERVATION = {"message": "No observation", "observation": "null", "content": "", "extras": {}}
 
 
@@ -210,7 +209,7 @@ def _message(value: Any, gone: set[int]) -> Message:
     events = _events(value)
     roles = [role for event in events if (role := _role(event)) is not Role.META]
     if not events or not roles:
-        return _META
+        return located.META
     found = parts_of(pieces(value))
     first = events[0]
     summary = summary_of(Role.USER, found) if roles[0] is Role.USER else None
@@ -328,7 +327,7 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
     if kind == "MessageEvent":
         role = ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
     if role is Role.META or (is_condensation and not string(value.get("summary"))):
-        return _META
+        return located.META
     found = parts_of(_v1_pieces(value))
     group = string(value.get("llm_response_id")) if kind == "ActionEvent" else ""
     summary = marked_summary("openhands", found) if is_condensation else summary_of(role, found)

@@ -56,7 +56,6 @@ def _value(path: str, known: Mapping[str, Any]) -> Any:
 
 SPECS = Path(__file__).parent / "specs"
 _SUFFIX = ".toml"
-_META = Message(role=Role.META)
 _ANY: Mapping[str, Any] = {}
 # How many elements of a row are looked at to find a message.
 _LOOKED_AT = 50
@@ -251,7 +250,7 @@ class SpecDialect(RecordDialect):
             own = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
             return Message(role=Role.USER, parts=found, timestamp=self._time(value), summary=own)
         if not isinstance(value, dict) or not self._is_message(value):
-            return _META
+            return located.META
         found = parts_of(self._pieces(value))
         role = self._role(value, found, first, roles)
         if role is Role.META:

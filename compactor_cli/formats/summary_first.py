@@ -503,7 +503,7 @@ def _of_type(value: Any, kind: str) -> Iterator[Mapping[str, Any]]:
 
 def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
     if not _is_opencode_message(value):
-        return Message(role=Role.META)
+        return located.META
     info = value["info"]
     if _compaction(value) is not None and string(info.get("id")) in asked:
         # Removed together with its answer, without which the client would send it as a question.

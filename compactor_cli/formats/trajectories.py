@@ -372,7 +372,7 @@ class Atif(RecordDialect):
         """One message per step, with its results; steps that a boundary replaced are ``superseded``."""
         values = [record.value for record in records]
         last = max((i for i, value in enumerate(values) if _atif_boundary(value) == "replace"), default=0)
-        messages = [Message(role=Role.META)] * len(values)
+        messages = [located.META] * len(values)
         for i, value in enumerate(values):
             if not _is_atif_step(value):
                 continue
