@@ -293,8 +293,8 @@ class Enveloped(RecordDialect):
 
     def read_one(self, record: Record) -> Message:
         """The message in one line, with the time of the envelope if it has none of its own."""
-        found, value = read(_inner(record.value)), record.value
-        times = (time_of(value.get(key)) for key in _ENVELOPE_TIMES) if isinstance(value, dict) else ()
+        found, value = read(_inner(record.value)), contents.object_of(record.value)
+        times = (time_of(value.get(key)) for key in _ENVELOPE_TIMES)
         return replace(found, timestamp=found.timestamp or next(filter(None, times), ""))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from compactor_cli.formats import located, openai
 from compactor_cli.formats.client_signs import previous_summary, summary_of
-from compactor_cli.formats.contents import dump, dumped, listed, parse, string
+from compactor_cli.formats.contents import dump, dumped, listed, object_of, parse, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, covered, insertion_time, parsed
 from compactor_cli.formats.openai import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
@@ -105,8 +105,7 @@ def _replacement(value: Value) -> tuple[Value, ...]:
 
 
 def _payload_of(value: Value) -> Mapping[str, Any]:
-    payload = value.get("payload")
-    return payload if isinstance(payload, dict) else {}
+    return object_of(value.get("payload"))
 
 
 def _is_boundary(value: Value) -> bool:

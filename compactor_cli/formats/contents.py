@@ -69,8 +69,8 @@ def media_count(content: Any) -> int:
 
 
 def _is_media(block: Any) -> bool:
-    kind = block.get("type") if isinstance(block, dict) else None
-    return isinstance(kind, str) and kind.removeprefix("input_").removesuffix("_url") in _MEDIA_KINDS
+    kind = string(object_of(block).get("type"))
+    return kind.removeprefix("input_").removesuffix("_url") in _MEDIA_KINDS
 
 
 def role_of(role: Role, parts: Sequence[Part]) -> Role:
@@ -145,6 +145,11 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def object_of(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def shell_exit_code(value: Any) -> int:
     """An exit code as shells count them (0 to 255); -1 if the value is not an integer."""
     return value % 256 if isinstance(value, int) else -1
@@ -175,7 +180,7 @@ def has_calls(value: Mapping[str, Any]) -> bool:
 def read_call(call: Any) -> ToolCall:
     """One call, its name and arguments in ``function`` or next to its id."""
     holder = _named(call)
-    call_id, name = string(call.get("id")) if isinstance(call, dict) else "", string(holder.get("name"))
+    call_id, name = string(object_of(call).get("id")), string(holder.get("name"))
     return ToolCall(id=call_id, name=name, arguments=_parsed(holder.get(_arguments_key(holder))))
 
 

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.formats.chat import BRIDGE
-from compactor_cli.formats.contents import json_value, string
+from compactor_cli.formats.contents import json_value, listed, object_of, string
 from compactor_cli.formats.located import EPOCH, at, derived_uuid
 from compactor_cli.formats.registry import Capabilities
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -148,10 +148,9 @@ def without_system(conversation: Conversation) -> tuple[str, list[Message]]:
 def system_of(row: Any) -> str:
     """The system prompt that stands next to the messages of a row."""
     for place in _AROUND:
-        around = at(row, place)
-        for key in _SYSTEM_KEYS if isinstance(around, dict) else ():
-            if text := _text(around.get(key)):
-                return text
+        around = object_of(at(row, place))
+        if text := next(filter(None, (_text(around.get(key)) for key in _SYSTEM_KEYS)), ""):
+            return text
     return ""
 
 
@@ -166,25 +165,22 @@ def _text(value: Any) -> str:
 def tools_of(row: Any) -> tuple[Tool, ...]:
     """The definitions of tools that stand next to the messages of a row, in the shape of any provider."""
     for place in _AROUND:
-        around = at(row, place)
-        listed = around.get("tools", at(around, ("toolConfig", "tools"))) if isinstance(around, dict) else None
-        if listed:
-            return tuple(_tools(json_value(listed)))
+        around = object_of(at(row, place))
+        if held := around.get("tools", at(around, ("toolConfig", "tools"))):
+            return tuple(_tools(json_value(held)))
     return ()
 
 
-def _tools(listed: Any) -> Iterator[Tool]:
-    for entry in listed if isinstance(listed, list) else ():
-        entry = json_value(entry)
+def _tools(declarations: Any) -> Iterator[Tool]:
+    for entry in map(json_value, listed(declarations)):
         declared = at(entry, ("functionDeclarations",)) or at(entry, ("function_declarations",))
         if declared:
             yield from _tools(declared)
             continue
         held = next((at(entry, (key,)) for key in ("function", "toolSpec") if at(entry, (key,))), entry)
         if isinstance(held, dict) and isinstance(held.get("name"), str):
-            schema: Any = next((json_value(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
-            inner = schema.get("json", schema) if isinstance(schema, dict) else {}
-            parameters = inner if isinstance(inner, dict) else {}
+            schema = object_of(next((json_value(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {}))
+            parameters = object_of(schema.get("json", schema))
             yield Tool(name=held["name"], description=string(held.get("description")), parameters=parameters)
 
 

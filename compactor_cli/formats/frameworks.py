@@ -279,7 +279,7 @@ class InspectAI(RecordDialect):
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Remove from events and attachments what was removed from the messages, and empty unused attachments."""
-        row = source.row if isinstance(source.row, dict) else {}
+        row = contents.object_of(source.row)
         gone = gone_lines(source, composed)
         unused = _attachments(source) - _attachments(composed)
         frame = composed.frame

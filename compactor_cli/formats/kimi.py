@@ -19,7 +19,7 @@ from typing import Any
 
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import ROLES, dump, dumped, listed, parse, string, time_of
+from compactor_cli.formats.contents import ROLES, dump, dumped, listed, object_of, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_lines, thinking_of, without_system
 from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, first_string, parts_of
 from compactor_cli.formats.registry import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
@@ -110,8 +110,7 @@ class Folded:
 
 
 def _event_of(value: Value) -> Value:
-    event = value.get("event") if value.get("type") == EVENT else None
-    return event if isinstance(event, dict) else {}
+    return object_of(value.get("event")) if value.get("type") == EVENT else {}
 
 
 def _compacted_count(value: Value) -> int | None:
@@ -321,7 +320,7 @@ def _written(item: Insertion) -> dict[str, Any]:
 
 
 def _role(value: Any) -> str:
-    return string(value.get("role")) if isinstance(value, dict) else ""
+    return string(object_of(value).get("role"))
 
 
 class KimiCli(SessionDialect):

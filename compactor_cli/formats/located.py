@@ -19,7 +19,7 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import contents
-from compactor_cli.formats.contents import arguments, dump, listed, parse, read_call, result_text, size_bytes, string
+from compactor_cli.formats.contents import arguments, dump, listed, object_of, parse, read_call, result_text, string
 from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.model.transcript import (
     Media,
@@ -59,7 +59,7 @@ def text(words: Any, *places: JsonPath) -> LocatedPart:
 
 def media(kind: str, value: Any) -> LocatedPart:
     """A `Media` part (an image, a file), as large as the strings in the value. It cannot be shortened."""
-    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value)))
+    return LocatedPart(Media(kind=kind, size_bytes=contents.size_bytes(value)))
 
 
 def thinking(words: Any) -> LocatedPart:
@@ -324,8 +324,7 @@ _GOOSE_ANSWERS: tuple[JsonPath, ...] = (
 def _goose(value: Mapping[str, Any], kind: str) -> LocatedPart:
     """A call or an answer of goose, which wraps both in an object with a status: ``{"status", "value"|"error"}``."""
     if kind == "toolRequest":
-        called = at(value, ("toolCall", "value"))
-        asked = read_call({**(called if isinstance(called, dict) else {}), "id": value.get("id")})
+        asked = read_call({**object_of(at(value, ("toolCall", "value"))), "id": value.get("id")})
         return LocatedPart(asked, (("toolCall", "value", "arguments"),) if asked.arguments else ())
     place = next((place for place in _GOOSE_ANSWERS if at(value, place) is not None), ())
     failed = at(value, ("toolResult", "status")) == "error" or at(value, ("toolResult", "value", "isError")) is True
@@ -520,8 +519,7 @@ def insertion_time(values: Sequence[Value], cut: InsertionPoint) -> str:
 
 def usage_of(value: Value) -> Mapping[str, Any]:
     """The ``usage`` of an answer; empty if it has none."""
-    usage = at(value, ("message", "usage"))
-    return usage if isinstance(usage, dict) else {}
+    return object_of(at(value, ("message", "usage")))
 
 
 def time_near(transcript: Transcript, cut: InsertionPoint) -> str:

@@ -344,8 +344,8 @@ class ChatGPT(RecordDialect):
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""
-        mapping = value.get("mapping") if isinstance(value, dict) else None
-        return ("mapping",) if isinstance(mapping, dict) and any(map(_is_node, mapping.values())) else None
+        mapping = contents.object_of(contents.object_of(value).get("mapping"))
+        return ("mapping",) if any(map(_is_node, mapping.values())) else None
 
     def score(self, value: Any) -> int:
         """3 for a conversation and for a node of one."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, string
+from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, object_of, string
 from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, at, like_keys, parts_of, time_near
 from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.model.transcript import Message, Record, Role, ToolCall, Transcript
@@ -316,8 +316,8 @@ class OpenHandsV1(RecordDialect):
 
 def _kind(value: Any) -> str:
     """The kind of an event; empty for anything else."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return kind if isinstance(kind, str) and "source" in value and kind in _KIND_ROLES else ""
+    kind = string(object_of(value).get("kind"))
+    return kind if kind in _KIND_ROLES and "source" in value else ""
 
 
 def _v1_message(value: Any, gone: set[str]) -> Message:
@@ -376,8 +376,7 @@ def _v1_call(value: Mapping[str, Any]) -> LocatedPart:
         written = at(value, place)
         if isinstance(written, (str, dict)):
             return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (place,))
-    action = value.get("action")
-    own = {key: found for key, found in action.items() if key != "kind"} if isinstance(action, dict) else {}
+    own = {key: found for key, found in object_of(value.get("action")).items() if key != "kind"}
     return LocatedPart(ToolCall(id=call_id, name=name, arguments=own))
 
 

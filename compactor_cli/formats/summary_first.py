@@ -22,9 +22,9 @@ from datetime import datetime
 from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats import located
+from compactor_cli.formats import contents, located
 from compactor_cli.formats.client_signs import PRUNED_OUTPUT, marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, shell_exit_code, string, time_of
+from compactor_cli.formats.contents import arguments, dump, dumped, listed, object_of, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
@@ -363,8 +363,7 @@ class _OpenCodeSite:
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.sha256 = transcript.sha256
-        found = (at(record.value, ("info",)) for record in transcript.records)
-        infos: list[Mapping[str, Any]] = [info if isinstance(info, dict) else {} for info in found]
+        infos = [object_of(at(record.value, ("info",))) for record in transcript.records]
         self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
         stop = cut.tail_start(len(infos))
         kept = set(cut.before)
@@ -556,7 +555,7 @@ def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> Iterator[Located
     if status in ("pending", "running", ""):
         return
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
-    files, ended = len(listed(at(state, ("attachments",)))), shell_exit_code(at(state, ("metadata", "exit")))
+    files, ended = len(listed(at(state, ("attachments",)))), contents.shell_exit_code(at(state, ("metadata", "exit")))
     answer, is_pruned = string(at(state, (key,))), bool(at(state, ("time", "compacted")))
     result = ToolResult(
         id=call_id,

@@ -81,8 +81,7 @@ def _tagged(tag: str, inner: str) -> Part:
         return Thinking(text=inner)
     if tag == "tool_call":
         return named_call(inner)
-    answer = json_value(inner)
-    answer = answer if isinstance(answer, dict) else {}
+    answer = contents.object_of(json_value(inner))
     text = result_text(answer["content"]) if "content" in answer else inner
     return ToolResult(id="", text=text, name=string(answer.get("name")))
 

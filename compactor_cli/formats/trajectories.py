@@ -155,7 +155,7 @@ class SweAgent(RecordDialect):
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Remove from the steps next to a history what was removed from the history, and their copies of the prompt."""
-        steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
+        steps = at(source.row, ("trajectory",))
         if not isinstance(steps, list) or not source.records or _is_swe_step(source.records[0].value):
             return composed
         gone = contents.gone_lines(source, composed)
