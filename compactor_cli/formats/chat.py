@@ -153,11 +153,6 @@ def _first_string(value: Value, *keys: str) -> str:
     return next((found for key in keys if isinstance(found := value.get(key), str)), "")
 
 
-def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
-    """The record with the texts of these parts replaced; arguments stay the JSON object or string they were."""
-    return located.shorten(record, texts, pieces)
-
-
 # Keys by which trainers leave a message out of the loss: neither summary nor acknowledgement is a target.
 _UNTRAINED = {"weight": 0, "train": False, "loss": False}
 _TIMES = frozenset({"timestamp", "created_at", "time", "turn_idx"})

@@ -314,9 +314,8 @@ class ChatSpec(SpecDialect):
         """Whether every content is a text or null. What stands next to it has fewer tokens than bytes."""
         return {dict}.issuperset(map(type, elements)) and _TEXT_ONLY.issuperset(map(type, map(_CONTENT, elements)))
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced; thinking and its signature are never touched."""
-        return chat.shorten(record, texts)
+    def _all_pieces(self, value: Any) -> list[LocatedPart]:
+        return chat.pieces(value)
 
 
 class WritingSpec(ChatSpec):

@@ -338,7 +338,7 @@ class Cline(RecordDialect):
         """The message with texts replaced in its blocks; heads of results, and calls at the end of a text, stay."""
         value = parse(record.raw)
         if not isinstance(value.get("content"), list):
-            return chat.shorten(record, texts)
+            return super().shorten(record, texts)
         read = _cline_blocks(value)
         places = {i: read[i] for i in texts if i < len(read)}
         whole = {place.at: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
@@ -412,4 +412,4 @@ def _cline_result(name: str, text: str) -> ToolResult:
     return ToolResult(id="", text=text, name=name, is_error=_FAILED.match(text[:200]) is not None)
 
 
-CLINE = Cline()
+CLINE = Cline(chat.pieces)

@@ -28,7 +28,7 @@ from compactor_cli.formats import chat, contents, located
 from compactor_cli.formats.client_signs import marked_summary, previous_summary, summary_of
 from compactor_cli.formats.contents import TextPiece, arguments, dump, dumped, has_calls, listed, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten, time_near
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, time_near
 from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
@@ -139,19 +139,15 @@ class SweAgent(RecordDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with these texts replaced, also within the assistant's words."""
         value = parse(record.raw)
-        if _is_swe_step(value):
-            return shorten(record, texts, _step_pieces)
-        if action := _action(value):
-            old = _action_pieces(value)
-            words, fence, command, following = contents.rewritten(old, texts, _shortened)
-            # Copies of thought and action stand next to the words.
-            copies = {"action": command} if command != action else {}
-            copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
-            content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
-            return dump({**value, "content": content, **copies}, record.raw)
-        if value.get("role") == "tool":
-            return dump({**value, "content": contents.shortened_result(value.get("content"), texts[0])}, record.raw)
-        return chat.shorten(record, texts)
+        if not (action := _action(value)):
+            return super().shorten(record, texts)
+        old = _action_pieces(value)
+        words, fence, command, following = contents.rewritten(old, texts, _shortened)
+        # Copies of thought and action stand next to the words.
+        copies = {"action": command} if command != action else {}
+        copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
+        content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
+        return dump({**value, "content": content, **copies}, record.raw)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Remove from the steps next to a history what was removed from the history, and their copies of the prompt."""
@@ -253,7 +249,7 @@ def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     return found
 
 
-SWE_AGENT = SweAgent()
+SWE_AGENT = SweAgent(lambda value: _step_pieces(value) if _is_swe_step(value) else chat.pieces(value))
 
 
 _FORMAT = "mini-swe-agent"
@@ -304,7 +300,7 @@ class MiniSwe(RecordDialect):
         if found := _mini_pieces(old):
             new = {**old, "content": _with_text(old["content"], "".join(contents.rewritten(found, texts, _shortened)))}
         else:
-            new = parse(chat.shorten(record, texts))
+            new = parse(super().shorten(record, texts))
         if "extra" in new:
             bare = {key: new[key] for key in new if key != "extra"}
             new["extra"] = contents.scrubbed(new["extra"], contents.lines_between(old.get("content"), bare))
@@ -342,7 +338,7 @@ def _mini_pieces(value: Any) -> list[TextPiece]:
     return found if len(found) > 1 else []
 
 
-MINI_SWE = MiniSwe()
+MINI_SWE = MiniSwe(chat.pieces)
 
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
