@@ -127,9 +127,8 @@ def _proper(item: Value) -> Value:
     bare = {key: value for key, value in item.items() if key not in ("timestamp", "created_at", "ordinal")}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
         return bare
-    kind = "output_text" if item.get("role") == "assistant" else "input_text"
-    words = text_of(item_parts(item))
-    return {"type": "message", "role": item.get("role"), "content": [{"type": kind, "text": words}]}
+    block = openai.text_block(item_role(item), text_of(item_parts(item)))
+    return {"type": "message", "role": item.get("role"), "content": [block]}
 
 
 # Clients recognise a summary by this opening and replace it at the next compaction; otherwise it would stay for ever.
@@ -197,9 +196,8 @@ def _prefixed(item: Insertion) -> str:
 
 
 def _new_item(item: Insertion) -> dict[str, Any]:
-    kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
     role = "developer" if item.role is Role.SYSTEM else item.role.value
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": _prefixed(item)}]}
+    return {"type": "message", "role": role, "content": [openai.text_block(item.role, _prefixed(item))]}
 
 
 def _new_line(item: Insertion, timestamp: str) -> dict[str, Any]:

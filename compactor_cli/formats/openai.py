@@ -237,10 +237,15 @@ def _is_item(value: Any) -> bool:
     return kind in _OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
 
 
+def text_block(role: Role, text: str) -> dict[str, Any]:
+    """A text in the content of a message of this speaker."""
+    return {"type": "output_text" if role is Role.ASSISTANT else "input_text", "text": text}
+
+
 def written(message: Message) -> Iterator[dict[str, Any]]:
     """The items of a message: its words, then each call or result."""
     words = [
-        {"type": "output_text" if message.role is Role.ASSISTANT else "input_text", "text": part.text}
+        text_block(message.role, part.text)
         if isinstance(part, Text)
         else {"type": "input_image", "image_url": part.url}
         for part in spoken_parts(message)
@@ -309,8 +314,7 @@ class OpenAIResponses(RecordDialect):
         has_types = not messages or any("type" in message for message in messages)
         written = []
         for item in insertions:
-            kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
-            content: Any = [{"type": kind, "text": item.text}] if has_blocks else item.text
+            content: Any = [text_block(item.role, item.text)] if has_blocks else item.text
             message = {"type": "message"} if has_types else {}
             message |= {"role": item.role.value, "content": content}
             written.append(located.like_keys(message, next(iter(messages), {})))
