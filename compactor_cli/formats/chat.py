@@ -278,7 +278,7 @@ class Enveloped(RecordDialect):
     holds = of_words("request times metadata".split())
     models = (*((key, "model") for key in _ENVELOPE_KEYS), ("model",))
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """1 for a line that wraps a message, since no key is specific to a program; else 0."""
         return 1 if _inner_key(value) else 0
 

@@ -176,6 +176,7 @@ class ClaudeCode(RecordDialect):
     holds = SESSION | Capabilities.SIDECHAINS | Capabilities.SUMMARIES
     unwritten = SIGNED
     links_records = True
+    row_score = 0  # ``loglines`` alone are no mark
     # Copies of results for the client's screen, and snapshots of files: half of a session's bytes.
     unread_keys = frozenset({"toolUseResult", "data", "snapshot"})
 

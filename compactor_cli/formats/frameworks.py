@@ -235,6 +235,7 @@ class InspectAI(RecordDialect):
     holds = of_words("chat errors thinking model summaries metadata".split())
     models = (("model",),)
     row_models = (("output", "model"),)
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a sample; ``samples`` of a log that has none."""
@@ -245,12 +246,11 @@ class InspectAI(RecordDialect):
         is_sample = "epoch" in value and isinstance(value.get("messages"), list)
         return ("messages",) if is_sample else None
 
-    def score(self, value: Any) -> int:
-        """3 for a sample; 2 for a message with a ``source``, or with the ``function`` of a result."""
-        if not _is_inspect_message(value):
-            return 3 if self.array_path(value) is not None else 0
-        is_result = value["role"] == "tool" and isinstance(value.get("function"), str)
-        return 2 if value.get("source") in ("input", "generate", "operator") or is_result else 0
+    def record_score(self, value: Any) -> int:
+        """2 for a message with a ``source``, or with the ``function`` of a result."""
+        is_result = value.get("role") == "tool" and isinstance(value.get("function"), str)
+        is_marked = is_result or value.get("source") in ("input", "generate", "operator")
+        return 2 if is_marked and _is_inspect_message(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""
@@ -363,16 +363,17 @@ class Letta(RecordDialect):
     name = "letta"
     title = "Letta agent file"
     holds = of_words("chat errors times tools model metadata".split())
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an agent."""
         is_agent = isinstance(value, dict) and any(key in value for key in _ROW_KEYS)
         return chat.array_at(value, (("messages",),)) if is_agent else None
 
-    def score(self, value: Any) -> int:
-        """3 for an agent, and for a message with ``tool_returns`` and a group; 2 for one of them."""
+    def record_score(self, value: Any) -> int:
+        """3 for a message with ``tool_returns`` and a group; 2 for one of them."""
         if not chat.is_chat(value):
-            return 3 if self.array_path(value) is not None else 0
+            return 0
         return 3 if value.keys() >= _LETTA_OWN_KEYS else 2 * (not _LETTA_OWN_KEYS.isdisjoint(value))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:

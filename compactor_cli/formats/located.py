@@ -120,7 +120,7 @@ class RecordDialect:
         """`record_score` of a record; ``row_score`` for a row with an array of records; 0 if it is not an object."""
         if not isinstance(value, dict):
             return 0
-        return self.record_score(value) or (self.row_score if self.paths and self.array_path(value) is not None else 0)
+        return self.record_score(value) or (self.row_score if self.array_path(value) is not None else 0)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the newest record names, else that of the row; empty if there is none."""

@@ -283,12 +283,8 @@ class OpenAIResponses(RecordDialect):
         )
         return next((path for path in (*_INPUTS, *outputs) if _is_item(first_object(at(value, path)))), None)
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """2 for items that only this API has; 1 for a role and a content."""
-        if not isinstance(value, dict):
-            return 0
-        if self.array_path(value) is not None:
-            return 2
         if not _is_item(value):
             return 0
         kinds = {string(block.get("type")) for block in listed(value.get("content")) if isinstance(block, dict)}
@@ -345,15 +341,16 @@ class ChatGPT(RecordDialect):
     holds = registry.of_words("system calls thinking images times model metadata".split())
     models = (("message", "metadata", "model_slug"),)
     row_models = (("default_model_slug",),)
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""
         mapping = contents.object_of(contents.object_of(value).get("mapping"))
         return ("mapping",) if any(map(_is_node, mapping.values())) else None
 
-    def score(self, value: Any) -> int:
-        """3 for a conversation and for a node of one."""
-        return 3 if _is_node(value) or self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for a node of a conversation."""
+        return 3 if _is_node(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per node; those that are not on the path to the current node are ``superseded``."""

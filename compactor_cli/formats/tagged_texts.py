@@ -297,7 +297,7 @@ class Cline(RecordDialect):
         is_ours = isinstance(value, list) and any(self.score(item) for item in islice(value, _LOOKED_AT))
         return () if is_ours else None
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a user's message with the client's environment details, or with a result as a text; else 0."""
         if not chat.is_chat(value) or value["role"] != "user":
             return 0

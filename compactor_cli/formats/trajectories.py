@@ -91,6 +91,7 @@ class SweAgent(RecordDialect):
     holds = RUN | Capabilities.IDS
     models = (("model",),)
     row_models = chat.ROW_MODELS
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``history``, or ``trajectory`` if there is no history. Demonstrations have a ``history`` without steps."""
@@ -102,12 +103,10 @@ class SweAgent(RecordDialect):
             return ("history",) if is_own else None
         return ("trajectory",) if isinstance(steps, list) and steps and _is_swe_step(steps[0]) else None
 
-    def score(self, value: Any) -> int:
-        """3 for a document, a step, and a message with thought and action; 2 for other marks."""
-        if _is_swe_step(value):
-            return 3
+    def record_score(self, value: Any) -> int:
+        """3 for a step, and a message with thought and action; 2 for other marks."""
         if not chat.is_chat(value):
-            return 3 if self.array_path(value) is not None else 0
+            return 3 if _is_swe_step(value) else 0
         return 3 if "thought" in value and "action" in value else 2 * (not _OWN_KEYS.isdisjoint(value))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -267,6 +266,7 @@ class MiniSwe(RecordDialect):
     holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.USAGE | Capabilities.ERRORS
     models = (("extra", "response", "model"), ("model",))
     row_models = (("info", "config", "model", "model_name"),)
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document that names this agent as its writer."""
@@ -275,12 +275,10 @@ class MiniSwe(RecordDialect):
         is_own = string(value.get("trajectory_format")).startswith(_FORMAT) or at(value, ("info", "mini_version"))
         return chat.array_at(value, (("messages",),)) if is_own else None
 
-    def score(self, value: Any) -> int:
-        """3 for a document, the end of a run and a message with ``extra`` from a model; 2 for any with ``extra``."""
-        if not chat.is_chat(value):
-            return 3 if self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for the end of a run and a message with ``extra`` from a model; 2 for any message with ``extra``."""
         extra = value.get("extra")
-        if not isinstance(extra, dict):
+        if not chat.is_chat(value) or not isinstance(extra, dict):
             return 0
         return 3 if value["role"] == "exit" or "actions" in extra or "response" in extra else 2
 
