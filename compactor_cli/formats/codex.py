@@ -338,8 +338,7 @@ class Codex(SessionDialect):
         for i, value in enumerate(values):
             if value.get("type") == "compacted" and i not in history.boundaries:
                 yield i, "this compaction is ignored: it lacks a timestamp, a message or a content that is a list"
-        first = _payload_of(values[0]) if values else {}
-        if first.get("history_mode") == "paginated" and "ordinal" not in values[-1]:
+        if _payload_of(values[0]).get("history_mode") == "paginated" and "ordinal" not in values[-1]:
             yield len(values) - 1, "the last record has no ordinal: the client refuses the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:

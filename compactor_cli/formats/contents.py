@@ -166,8 +166,6 @@ def time_of(value: Any) -> str:
 
 
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
-
-
 # OpenAI's key, and the form of it that JavaScript programs use.
 CALL_LISTS = ("tool_calls", "toolCalls")
 
@@ -204,8 +202,6 @@ def _named(call: Any) -> dict[str, Any]:
 
 
 def _arguments_key(holder: Mapping[str, Any]) -> str:
-    if "arguments" in holder:
-        return "arguments"
     return next((key for key in _ARGUMENT_KEYS if key in holder), "arguments")
 
 

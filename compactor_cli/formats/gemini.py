@@ -110,8 +110,8 @@ def _written(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolCall):
         return {"functionCall": {"id": part.id, "name": part.name, "args": arguments_object(part)}}
     if isinstance(part, ToolResult):
-        result_body = {"error" if part.is_error else "output": part.text}
-        return {"functionResponse": {"id": part.id, "name": part.name, "response": result_body}}
+        response = {"error" if part.is_error else "output": part.text}
+        return {"functionResponse": {"id": part.id, "name": part.name, "response": response}}
     if image := conversation.image_of(part):
         return {"inlineData": {"mimeType": image[0], "data": image[1]}}
     return {"fileData": {"fileUri": part.url}}
@@ -133,8 +133,8 @@ def _is_entry(value: Any) -> bool:
     """Whether this is an entry of an early log: a text or parts, with the speaker in ``type``."""
     if not isinstance(value, dict) or {"role", "content", "message", "id"} & value.keys():
         return False
-    result_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
-    return result_body and string(value.get("type")) in _ROLES
+    has_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
+    return has_body and string(value.get("type")) in _ROLES
 
 
 def pieces(value: Any) -> list[LocatedPart]:
@@ -343,8 +343,8 @@ class GeminiCli(SessionDialect):
         for i, value in enumerate(values):
             if "$rewindTo" in value and value["$rewindTo"] not in ids:
                 yield i, "the message that it takes back is not there"
-        headers = (value for value in values if "sessionId" in value and "projectHash" in value)
-        if values and next(headers, None) is None and any(value.get("type") == "gemini" for value in values):
+        has_header = any("sessionId" in value and "projectHash" in value for value in values)
+        if not has_header and any(value.get("type") == "gemini" for value in values):
             yield 0, "no line names session and project: the client does not find the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:
