@@ -375,8 +375,7 @@ _ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "
 @lru_cache(maxsize=1 << 10)
 def short_name(name: str) -> str:
     """The tool's name without server and namespace, in lower case, without ``_``, ``-`` and spaces."""
-    last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
-    return last.replace("_", "").replace("-", "").replace(" ", "").lower()
+    return re.sub("[-_ ]", "", _OF_A_SERVER.split(name)[-1]).lower()
 
 
 def written_call(text: str) -> tuple[str, ToolCall] | None:
