@@ -230,7 +230,7 @@ class ClaudeCode(RecordDialect):
         root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
         records = [site.boundary(root, {} if site.taken else site.preserved(ids[-1]))] if needs_boundary else []
         records += map(site.record, insertions, ids, [root, *ids[:-1]])
-        records += [site.bridge(own, parent) for own, parent in site.holes()]
+        records += [site.bridge(own, parent) for own, parent in site.gaps()]
         return dumped(transcript, records)
 
     # A boundary hides the head. To send it, older clients would walk from the tail through the replaced records.

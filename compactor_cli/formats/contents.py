@@ -115,7 +115,7 @@ class TextPiece(NamedTuple):
     part: Part | None  # None for tags, fences and the white space between them
 
 
-def spoken(pieces: Iterable[TextPiece]) -> tuple[Part, ...]:
+def parts_in(pieces: Iterable[TextPiece]) -> tuple[Part, ...]:
     """The parts of these pieces."""
     return tuple(piece.part for piece in pieces if piece.part is not None)
 

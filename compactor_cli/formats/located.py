@@ -444,7 +444,7 @@ class LinkedSite:
         before, above = set(self.cut.before), self._links.ancestors(self._links.index.get(self.taken))
         return self._links.id(next((i for i in above if i in before), head[-1]))
 
-    def holes(self) -> Iterator[tuple[str, str]]:
+    def gaps(self) -> Iterator[tuple[str, str]]:
         """The gaps in the tail's part of the chain from which records were removed.
 
         Yields for each gap the id of the removed record to which the staying record after it links, and the id of the

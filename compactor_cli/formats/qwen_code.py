@@ -152,7 +152,7 @@ class QwenCode(SessionDialect):
         sent = set(site.tree.sent)
         parents = [site.head_id([i for i in cut.before if i in sent]) or None, *ids[:-1]]
         records = [*map(site.message, insertions, ids, parents)]
-        records += [site.bridge(own, parent) for own, parent in site.holes()]
+        records += [site.bridge(own, parent) for own, parent in site.gaps()]
         return dumped(transcript, records)
 
     # The boundary holds the whole history.

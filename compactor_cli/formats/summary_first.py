@@ -243,7 +243,7 @@ class Pi(SessionDialect):
         first_kept = site.first_kept((*site.head, *site.tail), cut.before)
         both = zip(insertions, ids, parents, strict=True)
         new = (site.entry(item, own, parent, site.timestamp, first_kept) for item, own, parent in both)
-        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in site.holes())))
+        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in site.gaps())))
 
     # All entries from the named one to the end are kept, so a head cannot be kept without the middle.
     appends_head = False

@@ -125,7 +125,7 @@ class ShareGPT(RecordDialect):
     def message(self, value: Any) -> Message:
         """Read one turn."""
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
-        parts = () if role is Role.META else contents.spoken(_pieces(value, role))
+        parts = () if role is Role.META else contents.parts_in(_pieces(value, role))
         return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:

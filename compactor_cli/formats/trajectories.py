@@ -222,7 +222,7 @@ def _swe_message(value: Any, follows_action: bool) -> Message:
     if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
-        return Message(role=Role.ASSISTANT, parts=contents.spoken(_action_pieces(value)))
+        return Message(role=Role.ASSISTANT, parts=contents.parts_in(_action_pieces(value)))
     return message
 
 
@@ -316,8 +316,8 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
         written = text.partition("<returncode>")[2].partition("</returncode>")[0].strip()
         failed = code != 0 if isinstance(code, int) else written not in ("", "0")
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=failed),))
-    found = _mini_pieces(value)
-    return Message(role=Role.ASSISTANT, parts=contents.spoken(found), timestamp=message.timestamp) if found else message
+    found = contents.parts_in(_mini_pieces(value))
+    return Message(role=Role.ASSISTANT, parts=found, timestamp=message.timestamp) if found else message
 
 
 def _mini_pieces(value: Any) -> list[TextPiece]:
