@@ -109,17 +109,16 @@ def pieces(value: Any) -> list[LocatedPart]:
 
 def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     content = value.get("content")
-    if role is Role.TOOL and isinstance(content, str):
-        return [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
+    if role is Role.TOOL:
+        # If any block is a result, the blocks are the parts; else the whole content is one result.
+        blocks = located.content(content, "content", read=located.any_block) if isinstance(content, list) else []
+        has_results = any(isinstance(piece.part, ToolResult) for piece in blocks)
+        return blocks if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     if value["role"] in _CALL_ROLES:
         call = contents.named_call(result_text(content))
         inside = [LocatedPart(call, (("content",),), lambda old, text: contents.shortened_call(result_text(old), text))]
     else:
         inside = located.content(content, "content", read=located.any_block)
-    if role is Role.TOOL:
-        # If any block is a result, the blocks are the parts; else the whole content is one result.
-        has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
-        return inside if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     found: list[LocatedPart] = []
     if not _REASONING.isdisjoint(value):
         # The reasoning next to the content, from the first key that has a text; else opaque content, by its size.
@@ -145,7 +144,7 @@ def _result(value: Value) -> ToolResult:
     call_id = _first_string(value, "tool_call_id", "toolCallId", "id")
     name = _first_string(value, "name", "tool_name", "toolName")
     failed = any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value)
-    count = 0 if isinstance(content, str) else contents.media_count(content)
+    count = contents.media_count(content)
     return ToolResult(id=call_id, text=result_text(content), name=name, is_error=failed, media_count=count)
 
 

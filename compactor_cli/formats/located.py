@@ -244,8 +244,7 @@ def result(value: Any, place: JsonPath, *, call_id: Any, name: Any = "", is_erro
     """A tool's answer at ``place``: a string, blocks, or an object. An object with a single text is that text."""
     only = value.get(_only_key(value)) if isinstance(value, dict) else None
     words = only if isinstance(only, str) else result_text(value)
-    count = 0 if isinstance(value, str) else contents.media_count(value)
-    own_id, own_name = string(call_id), string(name)
+    own_id, own_name, count = string(call_id), string(name), contents.media_count(value)
     return LocatedPart(ToolResult(id=own_id, text=words, name=own_name, is_error=is_error, media_count=count), (place,))
 
 
