@@ -26,14 +26,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
-from compactor_cli.formats.claude_tree import (
-    Tree,
-    interjections,
-    is_of_conversation,
-    message_id,
-    superseded,
-    typed_ahead,
-)
+from compactor_cli.formats.claude_tree import Tree, interjections, is_of_conversation, message_id
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import dump, dumped, parse, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
@@ -210,7 +203,8 @@ class ClaudeCode(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; those that the client no longer sends are ``superseded``."""
         tree = Tree(objects(records))
-        gone, queued, ahead = superseded(tree), interjections(tree.values), typed_ahead(tree.values)
+        gone, queued = claude_tree.superseded(tree), interjections(tree.values)
+        ahead = claude_tree.typed_ahead(tree.values)
         messages = (_message(tree, i, is_superseded=i in gone, is_queued=i in queued) for i in range(len(tree.values)))
         return tuple(replace(one, was_waiting=True) if i in ahead else one for i, one in enumerate(messages))
 
