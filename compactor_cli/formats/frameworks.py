@@ -134,7 +134,7 @@ def _kind_of(value: Any) -> str:
     """The type of a message (``human``, ``ai`` …), whatever the shape; empty for anything else."""
     if not isinstance(value, dict) or "role" in value:
         return ""
-    if value.get("lc") is not None and isinstance(value.get("kwargs"), dict):
+    if _inner_place(value) == ("kwargs",):
         names = value.get("id")
         return _of_class(string(names[-1])) if isinstance(names, list) and names else ""
     inner = value.get("data", value)
@@ -152,7 +152,7 @@ def _inner_place(value: Any) -> JsonPath:
     """The path of the message's own keys: ``kwargs``, ``data``, or the value itself."""
     if not isinstance(value, dict):
         return ()
-    if value.get("lc") is not None:
+    if value.get("lc") is not None and isinstance(value.get("kwargs"), dict):
         return ("kwargs",)
     return ("data",) if isinstance(value.get("data"), dict) else ()
 
@@ -160,10 +160,10 @@ def _inner_place(value: Any) -> JsonPath:
 def _langchain_pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message with the places of their texts: reasoning, content, calls."""
     kind = _kind_of(value)
+    if not kind:
+        return []
     place = _inner_place(value)
     inner = at(value, place)
-    if not kind or not isinstance(inner, dict):
-        return []
     if _LANGCHAIN_ROLES[kind] is Role.TOOL:
         failed = inner.get("status") == "error"
         content, call_id, name = (inner.get(key) for key in ("content", "tool_call_id", "name"))
