@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -291,11 +292,10 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
     Of several places with the key, the first before the records, counted back from them, is taken, else the first after
     them. With ``old``, only places with that value count. Unchanged if there is no such place.
     """
-    sides = {"prefix": frame.prefix, "suffix": frame.suffix}
-    for side, raw in sides.items():
-        places = [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
+    for side, raw in (("prefix", frame.prefix), ("suffix", frame.suffix)):
+        places = list(re.finditer(re.escape(_quoted(key)), raw))
         for place in places if side == "suffix" else reversed(places):
-            colon = blanks_end(raw, place + len(_quoted(key)))
+            colon = blanks_end(raw, place.end())
             start = blanks_end(raw, colon + 1)
             try:
                 stop = value_end(as_text(raw), start) if raw[colon : colon + 1] == b":" else -1
@@ -305,8 +305,8 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
                 continue
             separators = (", ", ": ") if raw[start - 1 : start] == b" " else (",", ":")
             written = json.dumps(value, ensure_ascii=False, separators=separators).encode()
-            changed = {**sides, side: raw[:start] + written + raw[stop:]}
-            return Frame(container=frame.container, **changed)
+            changed: dict[str, Any] = {side: raw[:start] + written + raw[stop:]}
+            return replace(frame, **changed)
     return frame
 
 
