@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from compactor_cli.formats.harness import with_client
 from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_failed, plugin_names
-from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID
 
@@ -98,6 +98,12 @@ def pad_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
             last = found[stop - 1]
             found[stop - 1] = replace(last, parts=last.parts + (ToolResult(id="", text=""),) * missing)
     return tuple(found)
+
+
+def with_unrecorded(message: Message, calls: Iterable[ToolCall]) -> Message:
+    """The message, with an empty result added for each of these calls, of which the file holds none."""
+    hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in calls)
+    return replace(message, parts=(*message.parts, *hidden))
 
 
 JsonPath = tuple[str | int, ...]

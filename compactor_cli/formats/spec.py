@@ -26,7 +26,7 @@ from compactor_cli.formats.contents import dumped, role_of, string, time_of, wit
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Transcript, text_of
 
 if TYPE_CHECKING:
     from compactor_cli.formats.conversation import Conversation
@@ -144,8 +144,7 @@ class SpecDialect(RecordDialect):
         is_answered = False
         for i, message in reversed(list(enumerate(messages))):
             if message.calls and not is_answered:
-                hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in message.calls)
-                messages[i] = replace(message, parts=(*message.parts, *hidden))
+                messages[i] = registry.with_unrecorded(message, message.calls)
             is_answered = is_answered if message.is_meta else bool(message.results)
         return tuple(messages)
 

@@ -324,8 +324,7 @@ class Cline(RecordDialect):
                 message = replace(message, parts=tuple(parts))
                 # Calls without a result here were abandoned: the client goes on without one.
                 if asked and found and found[-1].calls:
-                    hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
-                    found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
+                    found[-1] = registry.with_unrecorded(found[-1], asked)
                 asked = []
             found.append(message)
         return tuple(found)
