@@ -304,8 +304,8 @@ class GeminiCli(SessionDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with new ids, and with the time of the last record before the tail."""
         values = objects(transcript.records)
-        before = [i for i in range(cut.tail_start(len(values))) if values[i].get("timestamp")]
-        timestamp = string(values[before[-1]].get("timestamp")) if before else ""
+        times = (value.get("timestamp") for value in reversed(values[: cut.tail_start(len(values))]))
+        timestamp = string(next(filter(None, times), ""))
         return dumped(transcript, _new(transcript, insertions, [timestamp] * len(insertions)))
 
     # The boundary holds the whole list, head included.
