@@ -410,25 +410,25 @@ def get(name: str) -> Dialect:
     Raises UsageError naming the nearest one that exists or what is wrong in the specification, PluginFailed where a
     plug-in cannot be imported.
     """
+    found: Dialect
     module, _ = _DIALECTS.get(name, (None, None))
     if name.endswith(".toml") or module == _SPEC:
         # Most files are of a dialect that needs no interpreter.
-        specified: Dialect = import_module("compactor_cli.formats.spec").load(name)
-        return specified
-    if module:
+        found = import_module("compactor_cli.formats.spec").load(name)
+    elif module:
         module, _, attribute = module.partition(":")
-        built_in: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
-        return built_in
-    if name in plugin_names(PluginGroup.DIALECTS):
-        plugged: Dialect = load_plugin(PluginGroup.DIALECTS, name)
-        return plugged
-    from difflib import get_close_matches
+        found = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
+    elif name in plugin_names(PluginGroup.DIALECTS):
+        found = load_plugin(PluginGroup.DIALECTS, name)
+    else:
+        from difflib import get_close_matches
 
-    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
-    advice = (
-        f"did you mean {near[0]!r}? compactor formats lists all" if near else f"the formats are {', '.join(names())}"
-    )
-    raise UsageError(f"no format is called {name!r}", next_step=advice)
+        near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
+        advice = f"the formats are {', '.join(names())}"
+        if near:
+            advice = f"did you mean {near[0]!r}? compactor formats lists all"
+        raise UsageError(f"no format is called {name!r}", next_step=advice)
+    return found
 
 
 def dialects_for(value: Any) -> Iterator[Dialect]:
