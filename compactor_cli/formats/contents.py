@@ -279,8 +279,7 @@ def dump(value: Any, like: bytes) -> bytes:
 
 def dumped(transcript: Transcript, values: Iterable[Any]) -> tuple[bytes, ...]:
     """A line of JSON for each value, in the style of the transcript's first record."""
-    like = transcript.records[0].raw if transcript.records else b""
-    return tuple(dump(value, like) for value in values)
+    return tuple(dump(value, transcript.records[0].raw) for value in values)
 
 
 _ANY: Any = object()

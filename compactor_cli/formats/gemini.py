@@ -79,7 +79,7 @@ class GeminiContents(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Contents of one text part, their keys in the file's order; user and model alternate, as the API requires."""
-        like = transcript.records[0].value if transcript.records else {}
+        like = transcript.records[0].value
         speaker, names = "type" if _is_entry(like) else "role", {Role.ASSISTANT: "model"}
         placed = alternating(transcript, cut, insertions)
         contents = ({speaker: names.get(item.role, "user"), "parts": [{"text": item.text}]} for item in placed)
