@@ -34,7 +34,7 @@ def arguments(value: Any) -> Mapping[str, Any] | str:
     if isinstance(value, dict):
         return value
     if not isinstance(value, str):
-        return "" if value is None else _plain(value)
+        return "" if value is None else json_text(value, spaced=False)
     parsed = json_value(value)
     return parsed if isinstance(parsed, dict) else value
 
@@ -49,7 +49,8 @@ def result_text(content: Any) -> str:
         text = content.get(text_key(content))
         if isinstance(text, str) or _is_media(content):
             return text if isinstance(text, str) else ""
-        return _plain({key: value for key, value in content.items() if key != "encrypted_content"})
+        plain = {key: value for key, value in content.items() if key != "encrypted_content"}
+        return json_text(plain, spaced=False)
     return "" if content is None else str(content)
 
 
@@ -95,8 +96,13 @@ def shortened_result(content: Any, text: str) -> Any:
     return [{**first, text_key(first): text}, *(block for block in content if _is_media(block))]
 
 
-def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+# What JSON has between elements, and after keys: with spaces and without.
+_SEPARATORS = {True: (", ", ": "), False: (",", ":")}
+
+
+def json_text(value: Any, *, spaced: bool = True) -> str:
+    """The value as JSON in one line, its characters not escaped."""
+    return json.dumps(value, ensure_ascii=False, separators=_SEPARATORS[spaced])
 
 
 def json_value(text: Any) -> Any:
@@ -232,7 +238,7 @@ def shortened_call(written: str, text: str) -> str:
     *inside, key = arguments_place(call)
     holder = call[inside[0]] if inside else call
     holder[key] = arguments_like(holder.get(key), text)
-    return json.dumps(call, ensure_ascii=False)
+    return json_text(call)
 
 
 def arguments_like(old: Any, text: str) -> Any:
@@ -244,7 +250,7 @@ def arguments_like(old: Any, text: str) -> Any:
     held: Mapping[str, Any] = {"shortened": parsed} if isinstance(parsed, str) else parsed
     if not isinstance(old, str):
         return held
-    return text if not isinstance(parsed, str) else json.dumps(held, ensure_ascii=False)
+    return text if not isinstance(parsed, str) else json_text(held)
 
 
 # `{"time": `: the beginning of an object up to its first value, with the space after the colon as group 1.
@@ -266,15 +272,14 @@ def dump(value: Any, like: bytes) -> bytes:
     bytes of it, as `parse` reads them, and are written as such.
     """
     spaced = (found := _FIRST_KEY.match(like)) is not None and found[1] == b" "
-    separators = (", ", ": ") if spaced else (",", ":")
-    text = json.dumps(value, ensure_ascii=False, separators=separators)
+    text = json_text(value, spaced=spaced)
     try:
         return text.encode()
     except UnicodeEncodeError:
         with contextlib.suppress(UnicodeEncodeError):
             if like.decode(errors="ignore").encode() != like:
                 return text.encode("utf-8", "surrogateescape")
-        return json.dumps(value, separators=separators).encode()
+        return json.dumps(value, separators=_SEPARATORS[spaced]).encode()
 
 
 def dumped(transcript: Transcript, values: Iterable[Any]) -> tuple[bytes, ...]:
@@ -302,8 +307,7 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
                 stop = -1
             if stop < 0 or (old is not _ANY and parse(raw[start:stop]) != old):
                 continue
-            separators = (", ", ": ") if raw[start - 1 : start] == b" " else (",", ":")
-            written = json.dumps(value, ensure_ascii=False, separators=separators).encode()
+            written = json_text(value, spaced=raw[start - 1 : start] == b" ").encode()
             changed: dict[str, Any] = {side: raw[:start] + written + raw[stop:]}
             return replace(frame, **changed)
     return frame

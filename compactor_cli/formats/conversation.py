@@ -6,14 +6,13 @@ that are data (`WRITERS`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.formats.chat import BRIDGE
-from compactor_cli.formats.contents import json_value, listed, object_of, string
+from compactor_cli.formats.contents import json_text, json_value, listed, object_of, string
 from compactor_cli.formats.located import EPOCH, at, derived_uuid
 from compactor_cli.formats.registry import Capabilities
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -109,7 +108,7 @@ def spoken_parts(message: Message) -> Iterator[Text | Media]:
 
 def arguments_json(call: ToolCall) -> str:
     """Arguments as JSON; a text stays as it is."""
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    return call.arguments if isinstance(call.arguments, str) else json_text(call.arguments)
 
 
 def arguments_object(call: ToolCall) -> Mapping[str, Any]:

@@ -186,7 +186,7 @@ def _wrapped(output: Any) -> dict[str, Any] | None:
 def _shortened_output(output: Any, text: str) -> Any:
     wrapped = _wrapped(output)
     if wrapped is not None:
-        return json.dumps({**wrapped, "output": text}, ensure_ascii=False, separators=(",", ":"))
+        return contents.json_text({**wrapped, "output": text}, spaced=False)
     return contents.shortened_result(output, text)
 
 
@@ -486,7 +486,7 @@ def _node_parents(
 
 def _dumped_node(key: str, node: Mapping[str, Any]) -> bytes:
     """The node as a member of the mapping."""
-    return f"{json.dumps(key)}: {json.dumps(node, ensure_ascii=False)}".encode("utf-8", "surrogatepass")
+    return f"{json.dumps(key)}: {contents.json_text(node)}".encode("utf-8", "surrogatepass")
 
 
 CHATGPT = ChatGPT()

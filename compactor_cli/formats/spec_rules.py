@@ -17,7 +17,6 @@ which all other paths start; ``same_in`` is a place in the record that may hold 
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_cli.formats import gemini, located
-from compactor_cli.formats.contents import arguments, listed, string
+from compactor_cli.formats.contents import arguments, json_text, listed, string
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.formats.registry import WORDS, JsonPath
 from compactor_cli.model.errors import Place, UsageError
@@ -267,7 +266,7 @@ MAKERS: Mapping[str, _Maker] = {
     "gemini": _gemini,
     "call": _call,
     "result": _result,
-    "json": lambda value, base, path, rule: [located.text(json.dumps(lookup(value, path), ensure_ascii=False))],
+    "json": lambda value, base, path, rule: [located.text(json_text(lookup(value, path)))],
     "media": lambda value, base, path, rule: [located.media(string(lookup(value, path)) or "unknown", value)],
 }
 

@@ -14,7 +14,6 @@ a text. Results may quote the user. As found in histories of 2025 and 2026; not 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import TextPiece, dump, json_value, listed, named_call, parse, result_text, string
+from compactor_cli.formats.contents import TextPiece, dump, json_text, json_value, listed, named_call, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
@@ -82,7 +81,7 @@ def _tagged(tag: str, inner: str) -> Part:
     if tag == "tool_call":
         return named_call(inner)
     answer = contents.object_of(json_value(inner))
-    text = result_text(answer["content"]) if "content" in answer else inner
+    text = contents.result_text(answer["content"]) if "content" in answer else inner
     return ToolResult(id="", text=text, name=string(answer.get("name")))
 
 
@@ -92,7 +91,7 @@ def _shortened(part: Part, written: str, text: str) -> str:
     if isinstance(part, ToolCall):
         return contents.shortened_call(written, text)
     is_wrapped = isinstance(part, ToolResult) and part.text != written
-    return dumps({**json_value(written), "content": text}) if is_wrapped else text
+    return json_text({**json_value(written), "content": text}) if is_wrapped else text
 
 
 _NAMES = {Role.USER: ("human", "user"), Role.ASSISTANT: ("gpt", "assistant", "model", "chatgpt")}
@@ -159,7 +158,7 @@ class ShareGPT(RecordDialect):
                 speaker, text = _SPEAKERS[message.role], message.text
                 if message.calls:
                     calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
-                    speaker, text = "function_call", dumps(calls[0] if len(calls) == 1 else calls)
+                    speaker, text = "function_call", json_text(calls[0] if len(calls) == 1 else calls)
                 elif message.results:
                     speaker, text = "observation", "\n".join(result.text for result in message.results)
                 turns.append({"from": speaker, "value": text})
@@ -169,12 +168,7 @@ class ShareGPT(RecordDialect):
 
 def _row_of(conversation: Conversation) -> dict[str, Any]:
     tools = [tool.declaration() for tool in conversation.tools]
-    return {**conversation.row(), **({"tools": dumps(tools)} if tools else {})}
-
-
-def dumps(value: Any) -> str:
-    """JSON within a text."""
-    return json.dumps(value, ensure_ascii=False)
+    return {**conversation.row(), **({"tools": json_text(tools)} if tools else {})}
 
 
 def _is_turn(value: Any) -> bool:
@@ -183,7 +177,7 @@ def _is_turn(value: Any) -> bool:
 
 def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
     """The pieces of a turn's value; a call or an observation without tags is one piece."""
-    text = result_text(value["value"])
+    text = contents.result_text(value["value"])
     if value["from"] in _CALLERS:
         return _calls(text)
     found = pieces(text, role)
@@ -198,7 +192,7 @@ def _calls(text: str) -> list[TextPiece]:
     if not isinstance(value, list) or not value:
         return [TextPiece(text, named_call(text))]
     found = [TextPiece("[", None)]
-    for written in map(dumps, value):
+    for written in map(json_text, value):
         found += [TextPiece(written, named_call(written)), TextPiece(", ", None)]
     return [*found[:-1], TextPiece("]", None)]
 
@@ -237,10 +231,12 @@ class HermesTrajectory(ShareGPT):
             lines = [f"<think>\n{thought}\n</think>"] if thought else []
             lines += [message.text] if message.text else []
             for call in message.calls:
-                lines.append(f"<tool_call>\n{dumps({'name': call.name, 'arguments': call.arguments})}\n</tool_call>")
+                lines.append(
+                    f"<tool_call>\n{json_text({'name': call.name, 'arguments': call.arguments})}\n</tool_call>"
+                )
             for result in message.results:
                 answer = {"tool_call_id": result.id, "name": result.name, "content": result.text}
-                lines.append(f"<tool_response>\n{dumps(answer)}\n</tool_response>")
+                lines.append(f"<tool_response>\n{json_text(answer)}\n</tool_response>")
             turns.append({"from": _SPEAKERS[message.role], "value": "\n".join(lines)})
         return ({**_row_of(conversation), "conversations": turns},)
 
