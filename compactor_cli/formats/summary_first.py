@@ -16,7 +16,6 @@ neighbours. Observed with opencode 1.18.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from string import hexdigits
@@ -353,7 +352,8 @@ def _pi_block(block: Any) -> LocatedPart:
 PI = Pi(lambda value: _role_and_pieces(value)[1])
 
 
-# `msg_0193f2c5a8d1` and 14 letters and digits: an id is its kind, 12 hex digits that grow with time, and random ones.
+# `msg_0193f2c5a8d1` and 14 letters and digits: an id is its kind, 12 hex digits that grow with time, and random letters
+# and digits, in place of which new ids have derived ones.
 _TIME_CHARS = 12
 _TAIL_CHARS = 14
 
@@ -399,7 +399,7 @@ class _OpenCodeSite:
             info |= {key: newest[key] for key in ("agent", "model") if key in newest}
             self.parent = own_id
         info |= {**marks, "id": own_id, "sessionID": self.session}
-        part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {own_id}")
+        part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + located.derived_hex("part", own_id, _TAIL_CHARS)
         own_part = {**part, "id": part_id, "sessionID": self.session, "messageID": own_id}
         return {"info": info, "parts": [own_part]}
 
@@ -414,14 +414,9 @@ class _OpenCodeSite:
         if not self.free and all(digit in hexdigits for digit in stem):
             stem = f"{int(stem, 16) + over:0{_TIME_CHARS}x}"
         grown = f"{self.written:02d}"[-2:] if over or not self.free else ""
-        own = f"msg_{stem}{grown}{_letters(f'{self.sha256} {self.written}')}"
+        own = f"msg_{stem}{grown}{located.derived_hex(self.sha256, self.written, _TAIL_CHARS)}"
         created = at(info, ("time", "created"))
         return own[: 4 + _TIME_CHARS + _TAIL_CHARS], (created if isinstance(created, int) else 0) + over
-
-
-def _letters(text: str) -> str:
-    """Letters and digits derived from the text, in place of the client's random ones."""
-    return hashlib.sha256(text.encode()).hexdigest()[:_TAIL_CHARS]
 
 
 _OPENCODE_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
