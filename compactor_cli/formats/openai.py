@@ -115,7 +115,9 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         sealed = [located.media("encrypted_reasoning", secret)] if secret else []
         return [located.thinking(words), *sealed] if words else sealed
     if kind in _CALLS:
-        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
+        # Arguments that are a text stay one: those of a custom tool may be any text.
+        write = (lambda old, text: text) if isinstance(item.get(_CALLS[kind]), str) else contents.arguments_like
+        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), write)]
     if kind in _RESULTS:
         return [LocatedPart(_result(item, _RESULTS[kind]), ((_RESULTS[kind],),), _shortened_output)]
     if kind in _CLIENT_RESULTS:
@@ -154,11 +156,6 @@ def _call(item: Value, key: str) -> ToolCall:
     call_id = string(item.get("call_id")) or string(item.get("id"))
     given = arguments({"queries": asked} if isinstance(asked, list) else asked)
     return ToolCall(id=call_id, name=name, arguments=given)
-
-
-def _shortened_arguments(old: Any, text: str) -> Any:
-    """The shortened arguments of a call. Those of a custom tool may be any text."""
-    return text if isinstance(old, str) else contents.arguments_like(old, text)
 
 
 def _result(item: Value, key: str) -> ToolResult:

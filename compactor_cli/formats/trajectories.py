@@ -81,6 +81,9 @@ def _with_text(content: Any, text: str) -> Any:
 _PROMPTS = ("query", "messages")
 _EMPTY_STEP = dict.fromkeys(("action", "observation", "response", "state", "thought"), "")
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
+# A history without steps is one of this agent's if one of its first messages has all these keys.
+_LOOKED_AT = 10
+_MESSAGE_KEYS = frozenset({"role", "thought", "action", "agent"})
 
 
 class SweAgent(RecordDialect):
@@ -99,7 +102,8 @@ class SweAgent(RecordDialect):
             return None
         steps = value.get("trajectory")
         if chat.array_at(value, (("history",),)) and value["history"]:
-            is_own = isinstance(steps, list) or any(map(_is_swe_message, value["history"][:_LOOKED_AT]))
+            keys = (one.keys() for one in value["history"][:_LOOKED_AT] if isinstance(one, dict))
+            is_own = isinstance(steps, list) or any(one >= _MESSAGE_KEYS for one in keys)
             return ("history",) if is_own else None
         return ("trajectory",) if isinstance(steps, list) and steps and _is_swe_step(steps[0]) else None
 
@@ -176,14 +180,6 @@ _MAX_SUBMITTED = 10
 
 def _is_swe_step(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and {"action", "observation"} <= value.keys()
-
-
-# How many messages of a history without steps are looked at to find an action.
-_LOOKED_AT = 10
-
-
-def _is_swe_message(value: Any) -> bool:
-    return isinstance(value, dict) and {"role", "thought", "action", "agent"} <= value.keys()
 
 
 def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) -> tuple[Message, ...]:
