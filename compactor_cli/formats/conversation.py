@@ -146,11 +146,9 @@ def without_system(conversation: Conversation) -> tuple[str, list[Message]]:
 
 def system_of(row: Any) -> str:
     """The system prompt that stands next to the messages of a row."""
-    for place in _AROUND:
-        around = object_of(at(row, place))
-        if text := next(filter(None, (_text(around.get(key)) for key in _SYSTEM_KEYS)), ""):
-            return text
-    return ""
+    around = (object_of(at(row, place)) for place in _AROUND)
+    texts = (_text(each.get(key)) for each in around for key in _SYSTEM_KEYS)
+    return next(filter(None, texts), "")
 
 
 def _text(value: Any) -> str:
@@ -163,11 +161,9 @@ def _text(value: Any) -> str:
 
 def tools_of(row: Any) -> tuple[Tool, ...]:
     """The definitions of tools that stand next to the messages of a row, in the shape of any provider."""
-    for place in _AROUND:
-        around = object_of(at(row, place))
-        if held := around.get("tools", at(around, ("toolConfig", "tools"))):
-            return tuple(_tools(json_value(held)))
-    return ()
+    around = (object_of(at(row, place)) for place in _AROUND)
+    held = (each.get("tools", at(each, ("toolConfig", "tools"))) for each in around)
+    return tuple(_tools(json_value(next(filter(None, held), None))))
 
 
 def _tools(declarations: Any) -> Iterator[Tool]:
