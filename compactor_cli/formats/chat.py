@@ -33,7 +33,6 @@ ROLES = {
     **dict.fromkeys(("assistant", "model", "ai", "gpt", *_CALL_ROLES), Role.ASSISTANT),
     **dict.fromkeys("tool function observation tool_response tool-response tool_result ipython".split(), Role.TOOL),
 }
-_META = Message(role=Role.META)
 # Roles of bookkeeping among the messages: how a run of mini-swe-agent ended, notes of a platform.
 _META_ROLES = frozenset({"exit", "session_meta", "info", "error", "warning"})
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
@@ -72,7 +71,7 @@ def read(value: Any) -> Message:
     """Read one message. An unknown role is taken for the name of one of several agents, so for an assistant."""
     role = _role(value)
     if role is Role.META:
-        return _META
+        return located.META
     content = value.get("content")
     if (
         isinstance(content, str)
@@ -110,17 +109,16 @@ def pieces(value: Any) -> list[LocatedPart]:
 
 def _pieces(value: Value, role: Role) -> list[LocatedPart]:
     content = value.get("content")
-    if role is Role.TOOL and isinstance(content, str):
-        return [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
+    if role is Role.TOOL:
+        # If any block is a result, the blocks are the parts; else the whole content is one result.
+        blocks = located.content(content, "content", read=located.any_block) if isinstance(content, list) else []
+        has_results = any(isinstance(piece.part, ToolResult) for piece in blocks)
+        return blocks if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     if value["role"] in _CALL_ROLES:
         call = contents.named_call(result_text(content))
         inside = [LocatedPart(call, (("content",),), lambda old, text: contents.shortened_call(result_text(old), text))]
     else:
         inside = located.content(content, "content", read=located.any_block)
-    if role is Role.TOOL:
-        # If any block is a result, the blocks are the parts; else the whole content is one result.
-        has_results = isinstance(content, list) and any(isinstance(piece.part, ToolResult) for piece in inside)
-        return inside if has_results else [LocatedPart(_result(value), (("content",),), contents.shortened_result)]
     found: list[LocatedPart] = []
     if not _REASONING.isdisjoint(value):
         # The reasoning next to the content, from the first key that has a text; else opaque content, by its size.
@@ -146,17 +144,12 @@ def _result(value: Value) -> ToolResult:
     call_id = _first_string(value, "tool_call_id", "toolCallId", "id")
     name = _first_string(value, "name", "tool_name", "toolName")
     failed = any(value.get(key) not in (None, False, "") for key in _ERROR_KEYS if key in value)
-    count = 0 if isinstance(content, str) else contents.media_count(content)
+    count = contents.media_count(content)
     return ToolResult(id=call_id, text=result_text(content), name=name, is_error=failed, media_count=count)
 
 
 def _first_string(value: Value, *keys: str) -> str:
     return next((found for key in keys if isinstance(found := value.get(key), str)), "")
-
-
-def shorten(record: Record, texts: Mapping[int, str]) -> bytes:
-    """The record with the texts of these parts replaced; arguments stay the JSON object or string they were."""
-    return located.shorten(record, texts, pieces)
 
 
 # Keys by which trainers leave a message out of the loss: neither summary nor acknowledgement is a target.
@@ -284,7 +277,7 @@ class Enveloped(RecordDialect):
     holds = of_words("request times metadata".split())
     models = (*((key, "model") for key in _ENVELOPE_KEYS), ("model",))
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """1 for a line that wraps a message, since no key is specific to a program; else 0."""
         return 1 if _inner_key(value) else 0
 
@@ -294,8 +287,8 @@ class Enveloped(RecordDialect):
 
     def read_one(self, record: Record) -> Message:
         """The message in one line, with the time of the envelope if it has none of its own."""
-        found, value = read(_inner(record.value)), record.value
-        times = (time_of(value.get(key)) for key in _ENVELOPE_TIMES) if isinstance(value, dict) else ()
+        found, value = read(_inner(record.value)), contents.object_of(record.value)
+        times = (time_of(value.get(key)) for key in _ENVELOPE_TIMES)
         return replace(found, timestamp=found.timestamp or next(filter(None, times), ""))
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:

@@ -26,14 +26,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor_cli.formats import claude_tree, located
-from compactor_cli.formats.claude_tree import (
-    Tree,
-    interjections,
-    is_of_conversation,
-    message_id,
-    superseded,
-    typed_ahead,
-)
+from compactor_cli.formats.claude_tree import Tree, interjections, is_of_conversation, message_id
 from compactor_cli.formats.client_signs import marked_summary, summary_of
 from compactor_cli.formats.contents import dump, dumped, parse, role_of, string
 from compactor_cli.formats.conversation import SIGNED, Conversation, anthropic_content, merged
@@ -74,7 +67,7 @@ class _ClaudeSite(located.LinkedSite):
 
     def record(self, item: Insertion, own: str, parent: str) -> dict[str, Any]:
         """The user or assistant record of an insertion, linked to ``parent``."""
-        return self._linked(own, parent or None, _body(item, own))
+        return self._linked(own, parent, _body(item, own))
 
     def unlinked(self, item: Insertion, own: str) -> dict[str, Any]:
         """The record of an insertion for a file whose records name no parents; with a uuid if its neighbours have one.
@@ -90,7 +83,7 @@ class _ClaudeSite(located.LinkedSite):
         body = {"type": "system", "subtype": "turn_duration", "durationMs": 0, "isMeta": False}
         return self._linked(own, parent, body)
 
-    def _linked(self, own: str, parent: str | None, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _linked(self, own: str, parent: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return {"parentUuid": parent, **self.envelope(), **body, "uuid": own, "timestamp": self.timestamp}
 
     def boundary(self, own: str, preserved: dict[str, Any]) -> dict[str, Any]:
@@ -176,6 +169,7 @@ class ClaudeCode(RecordDialect):
     holds = SESSION | Capabilities.SIDECHAINS | Capabilities.SUMMARIES
     unwritten = SIGNED
     links_records = True
+    row_score = 0  # ``loglines`` alone are no mark
     # Copies of results for the client's screen, and snapshots of files: half of a session's bytes.
     unread_keys = frozenset({"toolUseResult", "data", "snapshot"})
 
@@ -209,7 +203,8 @@ class ClaudeCode(RecordDialect):
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record; those that the client no longer sends are ``superseded``."""
         tree = Tree(objects(records))
-        gone, queued, ahead = superseded(tree), interjections(tree.values), typed_ahead(tree.values)
+        gone, queued = claude_tree.superseded(tree), interjections(tree.values)
+        ahead = claude_tree.typed_ahead(tree.values)
         messages = (_message(tree, i, is_superseded=i in gone, is_queued=i in queued) for i in range(len(tree.values)))
         return tuple(replace(one, was_waiting=True) if i in ahead else one for i, one in enumerate(messages))
 
@@ -221,18 +216,15 @@ class ClaudeCode(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """The summary, linked into the chain between head and tail; unlinked if the records name no parents."""
-        if not insertions:
-            return ()
-        site = _ClaudeSite(transcript, cut)
+        site, ids = _ClaudeSite(transcript, cut), derived_uuids(transcript, insertions)
         if not site.tree.has_links:
-            return dumped(transcript, map(site.unlinked, insertions, derived_uuids(transcript, insertions)))
-        ids = derived_uuids(transcript, insertions)
+            return dumped(transcript, map(site.unlinked, insertions, ids))
         ids[-1] = site.taken or ids[-1]
         needs_boundary = not site.head or (site.has_tail and not site.taken)
         root = derived_uuid(transcript.sha256, "boundary") if needs_boundary else site.head
         records = [site.boundary(root, {} if site.taken else site.preserved(ids[-1]))] if needs_boundary else []
         records += map(site.record, insertions, ids, [root, *ids[:-1]])
-        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain, site.after)]
+        records += [site.bridge(own, parent) for own, parent in site.gaps()]
         return dumped(transcript, records)
 
     # A boundary hides the head. To send it, older clients would walk from the tail through the replaced records.
@@ -415,7 +407,7 @@ class ClaudeStream(RecordDialect):
     def message(self, value: Any) -> Message:
         """The message of a record. META for bookkeeping, and for subagents, which the main model is not shown."""
         if not isinstance(value, dict) or not is_of_conversation(value) or value.get("parent_tool_use_id"):
-            return Message(role=Role.META)
+            return located.META
         parts = content_parts(value["message"].get("content"))
         role = Role.ASSISTANT if value["type"] == "assistant" else role_of(Role.USER, parts)
         group, time = message_id(value), string(value.get("timestamp"))

@@ -226,9 +226,8 @@ def started_id(result: str) -> str:
     """The id of the work that a call put in the background, from its result; empty if it has none."""
     start = result[:_STARTED_CHARS]
     found = _STARTED.search(start) if "ID " in start or "Id: " in start or "ID: " in start else None
-    found = found or (
-        _STILL_RUNNING.search(result, max(0, len(result) - _STARTED_CHARS)) if result[-1:] == ">" else None
-    )
+    if not found and result.endswith(">"):
+        found = _STILL_RUNNING.search(result, max(0, len(result) - _STARTED_CHARS))
     return next(filter(None, found.groups()), "") if found else ""
 
 
@@ -319,9 +318,7 @@ _FRAME_CHARS = 2_000
 
 def summary_of(role: Role, parts: Iterable[Part]) -> PreviousSummary | None:
     """The summary that a message with these parts is, or None."""
-    if role not in _SPEAKERS:
-        return None
-    return previous_summary(role, text) if (text := text_of(parts)) else None
+    return previous_summary(role, text_of(parts)) if role in _SPEAKERS else None
 
 
 def marked_summary(origin: str, parts: Iterable[Part]) -> PreviousSummary:
@@ -336,8 +333,8 @@ def summary_among(origin: str, parts: Iterable[Part]) -> PreviousSummary:
     For clients that put a whole history into one record.
     """
     texts = [part for part in parts if isinstance(part, Text)]
-    found = next((found for part in texts if (found := summary_of(Role.USER, (part,)))), None)
-    return found or PreviousSummary(origin=origin, text=text_of(texts))
+    found = (previous_summary(Role.USER, part.text) for part in texts)
+    return next(filter(None, found), None) or PreviousSummary(origin=origin, text=text_of(texts))
 
 
 def previous_summary(role: Role, text: str) -> PreviousSummary | None:
@@ -379,8 +376,7 @@ _ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "
 @lru_cache(maxsize=1 << 10)
 def short_name(name: str) -> str:
     """The tool's name without server and namespace, in lower case, without ``_``, ``-`` and spaces."""
-    last = name.rsplit("__", 1)[-1].rsplit(".", 1)[-1].rsplit(":", 1)[-1].rsplit("/", 1)[-1]
-    return last.replace("_", "").replace("-", "").replace(" ", "").lower()
+    return re.sub("[-_ ]", "", _OF_A_SERVER.split(name)[-1]).lower()
 
 
 def written_call(text: str) -> tuple[str, ToolCall] | None:

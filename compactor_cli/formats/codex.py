@@ -16,7 +16,7 @@ from typing import Any
 
 from compactor_cli.formats import located, openai
 from compactor_cli.formats.client_signs import previous_summary, summary_of
-from compactor_cli.formats.contents import dump, dumped, listed, parse, string
+from compactor_cli.formats.contents import dump, dumped, listed, object_of, parse, string
 from compactor_cli.formats.conversation import SIGNED, Conversation
 from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, covered, insertion_time, parsed
 from compactor_cli.formats.openai import ITEM_TYPES, is_context, is_opaque, item_parts, item_role, item_type, written
@@ -105,8 +105,7 @@ def _replacement(value: Value) -> tuple[Value, ...]:
 
 
 def _payload_of(value: Value) -> Mapping[str, Any]:
-    payload = value.get("payload")
-    return payload if isinstance(payload, dict) else {}
+    return object_of(value.get("payload"))
 
 
 def _is_boundary(value: Value) -> bool:
@@ -128,9 +127,8 @@ def _proper(item: Value) -> Value:
     bare = {key: value for key, value in item.items() if key not in ("timestamp", "created_at", "ordinal")}
     if item_type(item) != "message" or isinstance(item.get("content"), list):
         return bare
-    kind = "output_text" if item.get("role") == "assistant" else "input_text"
-    words = text_of(item_parts(item))
-    return {"type": "message", "role": item.get("role"), "content": [{"type": kind, "text": words}]}
+    block = openai.text_block(item_role(item), text_of(item_parts(item)))
+    return {"type": "message", "role": item.get("role"), "content": [block]}
 
 
 # Clients recognise a summary by this opening and replace it at the next compaction; otherwise it would stay for ever.
@@ -198,9 +196,8 @@ def _prefixed(item: Insertion) -> str:
 
 
 def _new_item(item: Insertion) -> dict[str, Any]:
-    kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
     role = "developer" if item.role is Role.SYSTEM else item.role.value
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": _prefixed(item)}]}
+    return {"type": "message", "role": role, "content": [openai.text_block(item.role, _prefixed(item))]}
 
 
 def _new_line(item: Insertion, timestamp: str) -> dict[str, Any]:
@@ -286,8 +283,6 @@ class Codex(SessionDialect):
         Their ordinals are those of removed records. A rollout without envelopes gets plain items, and one in which only
         events hold the user's words gets an event.
         """
-        if not insertions:
-            return ()
         values = parsed(transcript)
         timestamp = insertion_time(values, cut)
         if _is_of_events(values):
@@ -343,8 +338,7 @@ class Codex(SessionDialect):
         for i, value in enumerate(values):
             if value.get("type") == "compacted" and i not in history.boundaries:
                 yield i, "this compaction is ignored: it lacks a timestamp, a message or a content that is a list"
-        first = _payload_of(values[0]) if values else {}
-        if first.get("history_mode") == "paginated" and "ordinal" not in values[-1]:
+        if _payload_of(values[0]).get("history_mode") == "paginated" and "ordinal" not in values[-1]:
             yield len(values) - 1, "the last record has no ordinal: the client refuses the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:

@@ -11,6 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ def arguments(value: Any) -> Mapping[str, Any] | str:
     if isinstance(value, dict):
         return value
     if not isinstance(value, str):
-        return "" if value is None else _plain(value)
+        return "" if value is None else json_text(value, spaced=False)
     parsed = json_value(value)
     return parsed if isinstance(parsed, dict) else value
 
@@ -48,7 +49,8 @@ def result_text(content: Any) -> str:
         text = content.get(text_key(content))
         if isinstance(text, str) or _is_media(content):
             return text if isinstance(text, str) else ""
-        return _plain({key: value for key, value in content.items() if key != "encrypted_content"})
+        plain = {key: value for key, value in content.items() if key != "encrypted_content"}
+        return json_text(plain, spaced=False)
     return "" if content is None else str(content)
 
 
@@ -69,8 +71,8 @@ def media_count(content: Any) -> int:
 
 
 def _is_media(block: Any) -> bool:
-    kind = block.get("type") if isinstance(block, dict) else None
-    return isinstance(kind, str) and kind.removeprefix("input_").removesuffix("_url") in _MEDIA_KINDS
+    kind = string(object_of(block).get("type"))
+    return kind.removeprefix("input_").removesuffix("_url") in _MEDIA_KINDS
 
 
 def role_of(role: Role, parts: Sequence[Part]) -> Role:
@@ -94,8 +96,13 @@ def shortened_result(content: Any, text: str) -> Any:
     return [{**first, text_key(first): text}, *(block for block in content if _is_media(block))]
 
 
-def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+# What JSON has between elements, and after keys: with spaces and without.
+_SEPARATORS = {True: (", ", ": "), False: (",", ":")}
+
+
+def json_text(value: Any, *, spaced: bool = True) -> str:
+    """The value as JSON in one line, its characters not escaped."""
+    return json.dumps(value, ensure_ascii=False, separators=_SEPARATORS[spaced])
 
 
 def json_value(text: Any) -> Any:
@@ -115,7 +122,7 @@ class TextPiece(NamedTuple):
     part: Part | None  # None for tags, fences and the white space between them
 
 
-def spoken(pieces: Iterable[TextPiece]) -> tuple[Part, ...]:
+def parts_in(pieces: Iterable[TextPiece]) -> tuple[Part, ...]:
     """The parts of these pieces."""
     return tuple(piece.part for piece in pieces if piece.part is not None)
 
@@ -145,6 +152,11 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def object_of(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
 def shell_exit_code(value: Any) -> int:
     """An exit code as shells count them (0 to 255); -1 if the value is not an integer."""
     return value % 256 if isinstance(value, int) else -1
@@ -161,8 +173,6 @@ def time_of(value: Any) -> str:
 
 
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
-
-
 # OpenAI's key, and the form of it that JavaScript programs use.
 CALL_LISTS = ("tool_calls", "toolCalls")
 
@@ -175,7 +185,7 @@ def has_calls(value: Mapping[str, Any]) -> bool:
 def read_call(call: Any) -> ToolCall:
     """One call, its name and arguments in ``function`` or next to its id."""
     holder = _named(call)
-    call_id, name = string(call.get("id")) if isinstance(call, dict) else "", string(holder.get("name"))
+    call_id, name = string(object_of(call).get("id")), string(holder.get("name"))
     return ToolCall(id=call_id, name=name, arguments=_parsed(holder.get(_arguments_key(holder))))
 
 
@@ -199,8 +209,6 @@ def _named(call: Any) -> dict[str, Any]:
 
 
 def _arguments_key(holder: Mapping[str, Any]) -> str:
-    if "arguments" in holder:
-        return "arguments"
     return next((key for key in _ARGUMENT_KEYS if key in holder), "arguments")
 
 
@@ -230,7 +238,7 @@ def shortened_call(written: str, text: str) -> str:
     *inside, key = arguments_place(call)
     holder = call[inside[0]] if inside else call
     holder[key] = arguments_like(holder.get(key), text)
-    return json.dumps(call, ensure_ascii=False)
+    return json_text(call)
 
 
 def arguments_like(old: Any, text: str) -> Any:
@@ -242,7 +250,7 @@ def arguments_like(old: Any, text: str) -> Any:
     held: Mapping[str, Any] = {"shortened": parsed} if isinstance(parsed, str) else parsed
     if not isinstance(old, str):
         return held
-    return text if not isinstance(parsed, str) else json.dumps(held, ensure_ascii=False)
+    return text if not isinstance(parsed, str) else json_text(held)
 
 
 # `{"time": `: the beginning of an object up to its first value, with the space after the colon as group 1.
@@ -264,21 +272,19 @@ def dump(value: Any, like: bytes) -> bytes:
     bytes of it, as `parse` reads them, and are written as such.
     """
     spaced = (found := _FIRST_KEY.match(like)) is not None and found[1] == b" "
-    separators = (", ", ": ") if spaced else (",", ":")
-    text = json.dumps(value, ensure_ascii=False, separators=separators)
+    text = json_text(value, spaced=spaced)
     try:
         return text.encode()
     except UnicodeEncodeError:
         with contextlib.suppress(UnicodeEncodeError):
             if like.decode(errors="ignore").encode() != like:
                 return text.encode("utf-8", "surrogateescape")
-        return json.dumps(value, separators=separators).encode()
+        return json.dumps(value, separators=_SEPARATORS[spaced]).encode()
 
 
 def dumped(transcript: Transcript, values: Iterable[Any]) -> tuple[bytes, ...]:
     """A line of JSON for each value, in the style of the transcript's first record."""
-    like = transcript.records[0].raw if transcript.records else b""
-    return tuple(dump(value, like) for value in values)
+    return tuple(dump(value, transcript.records[0].raw) for value in values)
 
 
 _ANY: Any = object()
@@ -290,11 +296,10 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
     Of several places with the key, the first before the records, counted back from them, is taken, else the first after
     them. With ``old``, only places with that value count. Unchanged if there is no such place.
     """
-    sides = {"prefix": frame.prefix, "suffix": frame.suffix}
-    for side, raw in sides.items():
-        places = [found.start() for found in re.finditer(re.escape(_quoted(key)), raw)]
+    for side, raw in (("prefix", frame.prefix), ("suffix", frame.suffix)):
+        places = list(re.finditer(re.escape(_quoted(key)), raw))
         for place in places if side == "suffix" else reversed(places):
-            colon = blanks_end(raw, place + len(_quoted(key)))
+            colon = blanks_end(raw, place.end())
             start = blanks_end(raw, colon + 1)
             try:
                 stop = value_end(as_text(raw), start) if raw[colon : colon + 1] == b":" else -1
@@ -302,10 +307,9 @@ def with_key(frame: Frame, key: str, value: Any, old: Any = _ANY) -> Frame:
                 stop = -1
             if stop < 0 or (old is not _ANY and parse(raw[start:stop]) != old):
                 continue
-            separators = (", ", ": ") if raw[start - 1 : start] == b" " else (",", ":")
-            written = json.dumps(value, ensure_ascii=False, separators=separators).encode()
-            changed = {**sides, side: raw[:start] + written + raw[stop:]}
-            return Frame(container=frame.container, **changed)
+            written = json_text(value, spaced=raw[start - 1 : start] == b" ").encode()
+            changed: dict[str, Any] = {side: raw[:start] + written + raw[stop:]}
+            return replace(frame, **changed)
     return frame
 
 

@@ -6,14 +6,13 @@ that are data (`WRITERS`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from compactor_cli.formats.chat import BRIDGE
-from compactor_cli.formats.contents import json_value, string
+from compactor_cli.formats.contents import json_text, json_value, listed, object_of, string
 from compactor_cli.formats.located import EPOCH, at, derived_uuid
 from compactor_cli.formats.registry import Capabilities
 from compactor_cli.model.transcript import Media, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -109,7 +108,7 @@ def spoken_parts(message: Message) -> Iterator[Text | Media]:
 
 def arguments_json(call: ToolCall) -> str:
     """Arguments as JSON; a text stays as it is."""
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    return call.arguments if isinstance(call.arguments, str) else json_text(call.arguments)
 
 
 def arguments_object(call: ToolCall) -> Mapping[str, Any]:
@@ -147,12 +146,9 @@ def without_system(conversation: Conversation) -> tuple[str, list[Message]]:
 
 def system_of(row: Any) -> str:
     """The system prompt that stands next to the messages of a row."""
-    for place in _AROUND:
-        around = at(row, place)
-        for key in _SYSTEM_KEYS if isinstance(around, dict) else ():
-            if text := _text(around.get(key)):
-                return text
-    return ""
+    around = (object_of(at(row, place)) for place in _AROUND)
+    texts = (_text(each.get(key)) for each in around for key in _SYSTEM_KEYS)
+    return next(filter(None, texts), "")
 
 
 def _text(value: Any) -> str:
@@ -165,26 +161,21 @@ def _text(value: Any) -> str:
 
 def tools_of(row: Any) -> tuple[Tool, ...]:
     """The definitions of tools that stand next to the messages of a row, in the shape of any provider."""
-    for place in _AROUND:
-        around = at(row, place)
-        listed = around.get("tools", at(around, ("toolConfig", "tools"))) if isinstance(around, dict) else None
-        if listed:
-            return tuple(_tools(json_value(listed)))
-    return ()
+    around = (object_of(at(row, place)) for place in _AROUND)
+    held = (each.get("tools", at(each, ("toolConfig", "tools"))) for each in around)
+    return tuple(_tools(json_value(next(filter(None, held), None))))
 
 
-def _tools(listed: Any) -> Iterator[Tool]:
-    for entry in listed if isinstance(listed, list) else ():
-        entry = json_value(entry)
+def _tools(declarations: Any) -> Iterator[Tool]:
+    for entry in map(json_value, listed(declarations)):
         declared = at(entry, ("functionDeclarations",)) or at(entry, ("function_declarations",))
         if declared:
             yield from _tools(declared)
             continue
         held = next((at(entry, (key,)) for key in ("function", "toolSpec") if at(entry, (key,))), entry)
         if isinstance(held, dict) and isinstance(held.get("name"), str):
-            schema: Any = next((json_value(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {})
-            inner = schema.get("json", schema) if isinstance(schema, dict) else {}
-            parameters = inner if isinstance(inner, dict) else {}
+            schema = object_of(next((json_value(held[key]) for key in _SCHEMA_KEYS if held.get(key)), {}))
+            parameters = object_of(schema.get("json", schema))
             yield Tool(name=held["name"], description=string(held.get("description")), parameters=parameters)
 
 

@@ -326,24 +326,23 @@ class _Session:
 
     def __init__(self, dialect: Dialect, first: Record) -> None:
         self.dialect = dialect
-        self.session_key: Callable[[Any], str] | None = getattr(dialect, "session_key", None)
+        self.key_of: Callable[[Any], str] = getattr(dialect, "session_key", lambda value: "")
         self.unread_keys: frozenset[str] = getattr(dialect, "unread_keys", frozenset())
-        self.records = [self._held(first)]
-        self.system = first.raw if _is_system(first.value) else b""
-        self.has_conversation = False
+        self.records: list[Record] = []
+        self.system = b""
         self.keys = set[str]()
-        self._take_key(first)
+        self.add(first)
+        # Whether a record that is not a system prompt follows the first.
+        self.has_conversation = False
 
     def add(self, record: Record) -> None:
         """One more record of this session."""
         self.records.append(self._held(record))
-        is_system = _is_system(record.value)
-        self.has_conversation = self.has_conversation or not is_system
-        self.system = self.system or (record.raw if is_system else b"")
-        self._take_key(record)
-
-    def _take_key(self, record: Record) -> None:
-        if key := self._key_of(record.value):
+        if _is_system(record.value):
+            self.system = self.system or record.raw
+        else:
+            self.has_conversation = True
+        if key := self.key_of(record.value):
             self.keys.add(key)
 
     def _held(self, record: Record) -> Record:
@@ -354,7 +353,7 @@ class _Session:
 
     def ends_before(self, record: Record) -> bool:
         """Whether a record begins another session: by its kind, by its system prompt or by its key."""
-        key = self._key_of(record.value)
+        key = self.key_of(record.value)
         if self.dialect.starts(record.value):
             return key not in self.keys and self._is_begun()
         if self.has_conversation and self.system and record.raw == self.system:
@@ -372,9 +371,6 @@ class _Session:
     def _is_begun(self) -> bool:
         """Whether a message was read. Several first lines in a row are one beginning (a forked session, a prompt)."""
         return any(message.role not in (Role.META, Role.SYSTEM) for message in self.dialect.read(self.records))
-
-    def _key_of(self, value: Any) -> str:
-        return self.session_key(value) if self.session_key else ""
 
     def transcript(self) -> Transcript:
         """The collected records as a transcript."""

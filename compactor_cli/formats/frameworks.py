@@ -73,7 +73,7 @@ class LangChain(RecordDialect):
         """Read one message. A user's message that only brings results becomes a tool's."""
         kind = _kind_of(value)
         if not kind:
-            return Message(role=Role.META)
+            return located.META
         inner = at(value, _inner_place(value))
         role = _CHAT_ROLES.get(string(inner.get("role")), Role.ASSISTANT) if kind == "chat" else _LANGCHAIN_ROLES[kind]
         found = parts_of(_langchain_pieces(value))
@@ -134,7 +134,7 @@ def _kind_of(value: Any) -> str:
     """The type of a message (``human``, ``ai`` …), whatever the shape; empty for anything else."""
     if not isinstance(value, dict) or "role" in value:
         return ""
-    if value.get("lc") is not None and isinstance(value.get("kwargs"), dict):
+    if _inner_place(value) == ("kwargs",):
         names = value.get("id")
         return _of_class(string(names[-1])) if isinstance(names, list) and names else ""
     inner = value.get("data", value)
@@ -152,7 +152,7 @@ def _inner_place(value: Any) -> JsonPath:
     """The path of the message's own keys: ``kwargs``, ``data``, or the value itself."""
     if not isinstance(value, dict):
         return ()
-    if value.get("lc") is not None:
+    if value.get("lc") is not None and isinstance(value.get("kwargs"), dict):
         return ("kwargs",)
     return ("data",) if isinstance(value.get("data"), dict) else ()
 
@@ -160,10 +160,10 @@ def _inner_place(value: Any) -> JsonPath:
 def _langchain_pieces(value: Any) -> list[LocatedPart]:
     """The parts of a message with the places of their texts: reasoning, content, calls."""
     kind = _kind_of(value)
+    if not kind:
+        return []
     place = _inner_place(value)
     inner = at(value, place)
-    if not kind or not isinstance(inner, dict):
-        return []
     if _LANGCHAIN_ROLES[kind] is Role.TOOL:
         failed = inner.get("status") == "error"
         content, call_id, name = (inner.get(key) for key in ("content", "tool_call_id", "name"))
@@ -235,6 +235,7 @@ class InspectAI(RecordDialect):
     holds = of_words("chat errors thinking model summaries metadata".split())
     models = (("model",),)
     row_models = (("output", "model"),)
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a sample; ``samples`` of a log that has none."""
@@ -245,12 +246,11 @@ class InspectAI(RecordDialect):
         is_sample = "epoch" in value and isinstance(value.get("messages"), list)
         return ("messages",) if is_sample else None
 
-    def score(self, value: Any) -> int:
-        """3 for a sample; 2 for a message with a ``source``, or with the ``function`` of a result."""
-        if not _is_inspect_message(value):
-            return 3 if self.array_path(value) is not None else 0
-        is_result = value["role"] == "tool" and isinstance(value.get("function"), str)
-        return 2 if value.get("source") in ("input", "generate", "operator") or is_result else 0
+    def record_score(self, value: Any) -> int:
+        """2 for a message with a ``source``, or with the ``function`` of a result."""
+        is_result = value.get("role") == "tool" and isinstance(value.get("function"), str)
+        is_marked = is_result or value.get("source") in ("input", "generate", "operator")
+        return 2 if is_marked and _is_inspect_message(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""
@@ -279,7 +279,7 @@ class InspectAI(RecordDialect):
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Remove from events and attachments what was removed from the messages, and empty unused attachments."""
-        row = source.row if isinstance(source.row, dict) else {}
+        row = contents.object_of(source.row)
         gone = gone_lines(source, composed)
         unused = _attachments(source) - _attachments(composed)
         frame = composed.frame
@@ -363,16 +363,17 @@ class Letta(RecordDialect):
     name = "letta"
     title = "Letta agent file"
     holds = of_words("chat errors times tools model metadata".split())
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of an agent."""
         is_agent = isinstance(value, dict) and any(key in value for key in _ROW_KEYS)
         return chat.array_at(value, (("messages",),)) if is_agent else None
 
-    def score(self, value: Any) -> int:
-        """3 for an agent, and for a message with ``tool_returns`` and a group; 2 for one of them."""
+    def record_score(self, value: Any) -> int:
+        """3 for a message with ``tool_returns`` and a group; 2 for one of them."""
         if not chat.is_chat(value):
-            return 3 if self.array_path(value) is not None else 0
+            return 0
         return 3 if value.keys() >= _LETTA_OWN_KEYS else 2 * (not _LETTA_OWN_KEYS.isdisjoint(value))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:

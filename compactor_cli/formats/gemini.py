@@ -68,7 +68,7 @@ class GeminiContents(RecordDialect):
     def message(self, value: Any) -> Message:
         """Read one content. A user's content that only brings results becomes a tool's."""
         if not is_content(value):
-            return Message(role=Role.META)
+            return located.META
         found = parts_of(pieces(value))
         role = role_of(_ROLES[value.get("type" if _is_entry(value) else "role", "user")], found)
         return Message(role=role, parts=found, timestamp=string(value.get("ts")), summary=summary_of(role, found))
@@ -79,7 +79,7 @@ class GeminiContents(RecordDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Contents of one text part, their keys in the file's order; user and model alternate, as the API requires."""
-        like = transcript.records[0].value if transcript.records else {}
+        like = transcript.records[0].value
         speaker, names = "type" if _is_entry(like) else "role", {Role.ASSISTANT: "model"}
         placed = alternating(transcript, cut, insertions)
         contents = ({speaker: names.get(item.role, "user"), "parts": [{"text": item.text}]} for item in placed)
@@ -110,8 +110,8 @@ def _written(part: Part) -> dict[str, Any]:
     if isinstance(part, ToolCall):
         return {"functionCall": {"id": part.id, "name": part.name, "args": arguments_object(part)}}
     if isinstance(part, ToolResult):
-        result_body = {"error" if part.is_error else "output": part.text}
-        return {"functionResponse": {"id": part.id, "name": part.name, "response": result_body}}
+        response = {"error" if part.is_error else "output": part.text}
+        return {"functionResponse": {"id": part.id, "name": part.name, "response": response}}
     if image := conversation.image_of(part):
         return {"inlineData": {"mimeType": image[0], "data": image[1]}}
     return {"fileData": {"fileUri": part.url}}
@@ -133,8 +133,8 @@ def _is_entry(value: Any) -> bool:
     """Whether this is an entry of an early log: a text or parts, with the speaker in ``type``."""
     if not isinstance(value, dict) or {"role", "content", "message", "id"} & value.keys():
         return False
-    result_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
-    return result_body and string(value.get("type")) in _ROLES
+    has_body = isinstance(value.get("text"), str) or isinstance(value.get("parts"), list)
+    return has_body and string(value.get("type")) in _ROLES
 
 
 def pieces(value: Any) -> list[LocatedPart]:
@@ -304,8 +304,8 @@ class GeminiCli(SessionDialect):
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages with new ids, and with the time of the last record before the tail."""
         values = objects(transcript.records)
-        before = [i for i in range(cut.tail_start(len(values))) if values[i].get("timestamp")]
-        timestamp = string(values[before[-1]].get("timestamp")) if before else ""
+        times = (value.get("timestamp") for value in reversed(values[: cut.tail_start(len(values))]))
+        timestamp = string(next(filter(None, times), ""))
         return dumped(transcript, _new(transcript, insertions, [timestamp] * len(insertions)))
 
     # The boundary holds the whole list, head included.
@@ -343,8 +343,8 @@ class GeminiCli(SessionDialect):
         for i, value in enumerate(values):
             if "$rewindTo" in value and value["$rewindTo"] not in ids:
                 yield i, "the message that it takes back is not there"
-        headers = (value for value in values if "sessionId" in value and "projectHash" in value)
-        if values and next(headers, None) is None and any(value.get("type") == "gemini" for value in values):
+        has_header = any("sessionId" in value and "projectHash" in value for value in values)
+        if not has_header and any(value.get("type") == "gemini" for value in values):
             yield 0, "no line names session and project: the client does not find the session"
 
     def write(self, conversation: Conversation) -> Sequence[Any]:

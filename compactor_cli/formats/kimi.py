@@ -19,7 +19,7 @@ from typing import Any
 
 from compactor_cli.formats import chat, located
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import ROLES, dump, dumped, listed, parse, string, time_of
+from compactor_cli.formats.contents import ROLES, dump, dumped, listed, object_of, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, openai_lines, thinking_of, without_system
 from compactor_cli.formats.located import LocatedPart, SessionDialect, Value, at, first_string, parts_of
 from compactor_cli.formats.registry import CHAT, SESSION, Capabilities, Insertion, InsertionPoint, objects
@@ -57,7 +57,7 @@ class Folded:
             elif kind == EVENT:
                 self._step(i, _event_of(value))
             elif kind == COMPACTION and (count := _compacted_count(value)) is not None:
-                self._reset([*_shape(values, self.history[:count], i), *self.history[count:]])
+                self._reset([*_compacted(values, self.history[:count], i), *self.history[count:]])
                 self.compactions.append(i)
             elif kind == "context.undo":
                 self._reset(_undone(values, self.history, value.get("count")))
@@ -66,10 +66,10 @@ class Folded:
 
     def _reset(self, history: list[int]) -> None:
         self.history = history
-        self._open = -1
-        self._says = False
-        self._pending: set[str] = set()
-        self._deferred: list[int] = []
+        self._open = -1  # the first record of the open step
+        self._has_content = False  # of that step
+        self._pending: set[str] = set()  # the ids of its calls without a result
+        self._deferred: list[int] = []  # messages that come after these results
 
     def _step(self, i: int, event: Value) -> None:
         kind = event.get("type")
@@ -87,11 +87,11 @@ class Folded:
             self.step_of[i] = self._steps.get(string(event.get("stepUuid")) or string(event.get("uuid")), i)
             if kind == "tool.call":
                 self._pending.add(string(event.get("toolCallId")))
-                self._says = True
-            elif kind == "content.part" and not self._says:
+                self._has_content = True
+            elif kind == "content.part" and not self._has_content:
                 part: Any = event.get("part")
                 holds = part.get("type") if isinstance(part, dict) and "encrypted" not in part else ""
-                self._says = holds not in ("text", "think") or bool(string(part.get(holds)).strip())
+                self._has_content = holds not in ("text", "think") or bool(string(part.get(holds)).strip())
             if kind == "step.end" and event.get("finishReason") not in ("interrupted", "error") and not self._pending:
                 self._settle()
 
@@ -99,10 +99,10 @@ class Folded:
         self.history += [self._open] * len(self._pending)
         self._pending.clear()
         self._flush()
-        if self._open >= 0 and not self._says:
+        if self._open >= 0 and not self._has_content:
             self.history.remove(self._open)
             self.empty.add(self._open)
-        self._open, self._says = -1, False
+        self._open, self._has_content = -1, False
 
     def _flush(self) -> None:
         self.history += self._deferred
@@ -110,8 +110,7 @@ class Folded:
 
 
 def _event_of(value: Value) -> Value:
-    event = value.get("event") if value.get("type") == EVENT else None
-    return event if isinstance(event, dict) else {}
+    return object_of(value.get("event")) if value.get("type") == EVENT else {}
 
 
 def _compacted_count(value: Value) -> int | None:
@@ -129,7 +128,7 @@ def _is_users(value: Value) -> bool:
     return at(message, ("origin", "kind")) in (None, "user")
 
 
-def _shape(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int]:
+def _compacted(values: Sequence[Value], replaced: Sequence[int], i: int) -> list[int]:
     """The records in place of the messages that the compaction at ``i`` replaces.
 
     That is the summary, ``i``. The client's own compactions also keep messages of the user before it, with a note if
@@ -321,7 +320,7 @@ def _written(item: Insertion) -> dict[str, Any]:
 
 
 def _role(value: Any) -> str:
-    return string(value.get("role")) if isinstance(value, dict) else ""
+    return string(object_of(value).get("role"))
 
 
 class KimiCli(SessionDialect):

@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from compactor_cli.formats import contents
-from compactor_cli.formats.contents import arguments, dump, listed, parse, read_call, result_text, size_bytes, string
+from compactor_cli.formats.contents import arguments, dump, listed, object_of, parse, read_call, result_text, string
 from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, first_object
 from compactor_cli.model.transcript import (
     Media,
@@ -33,6 +33,9 @@ from compactor_cli.model.transcript import (
     ToolResult,
     Transcript,
 )
+
+# The message of a record that is not shown to a model.
+META = Message(role=Role.META)
 
 
 class LocatedPart(NamedTuple):
@@ -56,7 +59,7 @@ def text(words: Any, *places: JsonPath) -> LocatedPart:
 
 def media(kind: str, value: Any) -> LocatedPart:
     """A `Media` part (an image, a file), as large as the strings in the value. It cannot be shortened."""
-    return LocatedPart(Media(kind=kind, size_bytes=size_bytes(value)))
+    return LocatedPart(Media(kind=kind, size_bytes=contents.size_bytes(value)))
 
 
 def thinking(words: Any) -> LocatedPart:
@@ -99,7 +102,7 @@ class RecordDialect:
 
     def message(self, value: Any) -> Message:
         """The message of one record, independent of the records around it; META by default."""
-        return Message(role=Role.META)
+        return META
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per record."""
@@ -117,7 +120,7 @@ class RecordDialect:
         """`record_score` of a record; ``row_score`` for a row with an array of records; 0 if it is not an object."""
         if not isinstance(value, dict):
             return 0
-        return self.record_score(value) or (self.row_score if self.paths and self.array_path(value) is not None else 0)
+        return self.record_score(value) or (self.row_score if self.array_path(value) is not None else 0)
 
     def model(self, records: Sequence[Record], row: Any = None) -> str:
         """The model that the newest record names, else that of the row; empty if there is none."""
@@ -184,9 +187,7 @@ def at(value: Any, place: JsonPath, missing: Any = None) -> Any:
 
 
 def replaced(value: Any, place: JsonPath, new: Any) -> Any:
-    """A copy of the value with ``new`` at this place, whose containers must exist."""
-    if not place:
-        return new
+    """A copy of the value with ``new`` at this place, which is not empty and whose containers must exist."""
     inner = new if len(place) == 1 else replaced(value[place[0]], place[1:], new)
     if isinstance(value, list):
         return [inner if i == place[0] else item for i, item in enumerate(value)]
@@ -243,8 +244,7 @@ def result(value: Any, place: JsonPath, *, call_id: Any, name: Any = "", is_erro
     """A tool's answer at ``place``: a string, blocks, or an object. An object with a single text is that text."""
     only = value.get(_only_key(value)) if isinstance(value, dict) else None
     words = only if isinstance(only, str) else result_text(value)
-    count = 0 if isinstance(value, str) else contents.media_count(value)
-    own_id, own_name = string(call_id), string(name)
+    own_id, own_name, count = string(call_id), string(name), contents.media_count(value)
     return LocatedPart(ToolResult(id=own_id, text=words, name=own_name, is_error=is_error, media_count=count), (place,))
 
 
@@ -323,8 +323,7 @@ _GOOSE_ANSWERS: tuple[JsonPath, ...] = (
 def _goose(value: Mapping[str, Any], kind: str) -> LocatedPart:
     """A call or an answer of goose, which wraps both in an object with a status: ``{"status", "value"|"error"}``."""
     if kind == "toolRequest":
-        called = at(value, ("toolCall", "value"))
-        asked = read_call({**(called if isinstance(called, dict) else {}), "id": value.get("id")})
+        asked = read_call({**object_of(at(value, ("toolCall", "value"))), "id": value.get("id")})
         return LocatedPart(asked, (("toolCall", "value", "arguments"),) if asked.arguments else ())
     place = next((place for place in _GOOSE_ANSWERS if at(value, place) is not None), ())
     failed = at(value, ("toolResult", "status")) == "error" or at(value, ("toolResult", "value", "isError")) is True
@@ -409,17 +408,6 @@ class ParentTree:
         *_, oldest = self.ancestors(i)
         return oldest if self.parent_id(oldest) else None
 
-    def holes(self, chain: Sequence[int], staying: Collection[int]) -> Iterator[tuple[str, str]]:
-        """The gaps in a chain (newest first) from which records were removed.
-
-        Yields for each gap the id of the removed record to which the staying record after it links, and the id of the
-        staying record before it.
-        """
-        kept = [at for at, i in enumerate(chain) if i in staying]
-        for below, above in pairwise(kept):
-            if above > below + 1:
-                yield self.parent_id(chain[below]), self.id(chain[above])
-
 
 class LinkedSite:
     """The place of insertions among records that link to their parents.
@@ -454,6 +442,17 @@ class LinkedSite:
             return ""
         before, above = set(self.cut.before), self._links.ancestors(self._links.index.get(self.taken))
         return self._links.id(next((i for i in above if i in before), head[-1]))
+
+    def gaps(self) -> Iterator[tuple[str, str]]:
+        """The gaps in the tail's part of the chain from which records were removed.
+
+        Yields for each gap the id of the removed record to which the staying record after it links, and the id of the
+        staying record before it.
+        """
+        kept = [at for at, i in enumerate(self.chain) if i in self.after]
+        for below, above in pairwise(kept):
+            if above > below + 1:
+                yield self._links.parent_id(self.chain[below]), self._links.id(self.chain[above])
 
 
 class SessionDialect(RecordDialect):
@@ -519,8 +518,7 @@ def insertion_time(values: Sequence[Value], cut: InsertionPoint) -> str:
 
 def usage_of(value: Value) -> Mapping[str, Any]:
     """The ``usage`` of an answer; empty if it has none."""
-    usage = at(value, ("message", "usage"))
-    return usage if isinstance(usage, dict) else {}
+    return object_of(at(value, ("message", "usage")))
 
 
 def time_near(transcript: Transcript, cut: InsertionPoint) -> str:

@@ -115,7 +115,9 @@ def item_pieces(item: Value) -> list[LocatedPart]:
         sealed = [located.media("encrypted_reasoning", secret)] if secret else []
         return [located.thinking(words), *sealed] if words else sealed
     if kind in _CALLS:
-        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), _shortened_arguments)]
+        # Arguments that are a text stay one: those of a custom tool may be any text.
+        write = (lambda old, text: text) if isinstance(item.get(_CALLS[kind]), str) else contents.arguments_like
+        return [LocatedPart(_call(item, _CALLS[kind]), ((_CALLS[kind],),), write)]
     if kind in _RESULTS:
         return [LocatedPart(_result(item, _RESULTS[kind]), ((_RESULTS[kind],),), _shortened_output)]
     if kind in _CLIENT_RESULTS:
@@ -156,11 +158,6 @@ def _call(item: Value, key: str) -> ToolCall:
     return ToolCall(id=call_id, name=name, arguments=given)
 
 
-def _shortened_arguments(old: Any, text: str) -> Any:
-    """The shortened arguments of a call. Those of a custom tool may be any text."""
-    return text if isinstance(old, str) else contents.arguments_like(old, text)
-
-
 def _result(item: Value, key: str) -> ToolResult:
     output = item.get(key)
     wrapped = _wrapped(output)
@@ -186,7 +183,7 @@ def _wrapped(output: Any) -> dict[str, Any] | None:
 def _shortened_output(output: Any, text: str) -> Any:
     wrapped = _wrapped(output)
     if wrapped is not None:
-        return json.dumps({**wrapped, "output": text}, ensure_ascii=False, separators=(",", ":"))
+        return contents.json_text({**wrapped, "output": text}, spaced=False)
     return contents.shortened_result(output, text)
 
 
@@ -237,10 +234,15 @@ def _is_item(value: Any) -> bool:
     return kind in _OWN_TYPES or kind == "item_reference" or (kind == "message" and "content" in value)
 
 
+def text_block(role: Role, text: str) -> dict[str, Any]:
+    """A text in the content of a message of this speaker."""
+    return {"type": "output_text" if role is Role.ASSISTANT else "input_text", "text": text}
+
+
 def written(message: Message) -> Iterator[dict[str, Any]]:
     """The items of a message: its words, then each call or result."""
     words = [
-        {"type": "output_text" if message.role is Role.ASSISTANT else "input_text", "text": part.text}
+        text_block(message.role, part.text)
         if isinstance(part, Text)
         else {"type": "input_image", "image_url": part.url}
         for part in spoken_parts(message)
@@ -278,12 +280,8 @@ class OpenAIResponses(RecordDialect):
         )
         return next((path for path in (*_INPUTS, *outputs) if _is_item(first_object(at(value, path)))), None)
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """2 for items that only this API has; 1 for a role and a content."""
-        if not isinstance(value, dict):
-            return 0
-        if self.array_path(value) is not None:
-            return 2
         if not _is_item(value):
             return 0
         kinds = {string(block.get("type")) for block in listed(value.get("content")) if isinstance(block, dict)}
@@ -309,8 +307,7 @@ class OpenAIResponses(RecordDialect):
         has_types = not messages or any("type" in message for message in messages)
         written = []
         for item in insertions:
-            kind = "output_text" if item.role is Role.ASSISTANT else "input_text"
-            content: Any = [{"type": kind, "text": item.text}] if has_blocks else item.text
+            content: Any = [text_block(item.role, item.text)] if has_blocks else item.text
             message = {"type": "message"} if has_types else {}
             message |= {"role": item.role.value, "content": content}
             written.append(located.like_keys(message, next(iter(messages), {})))
@@ -341,15 +338,16 @@ class ChatGPT(RecordDialect):
     holds = registry.of_words("system calls thinking images times model metadata".split())
     models = (("message", "metadata", "model_slug"),)
     row_models = (("default_model_slug",),)
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``mapping`` of a conversation."""
-        mapping = value.get("mapping") if isinstance(value, dict) else None
-        return ("mapping",) if isinstance(mapping, dict) and any(map(_is_node, mapping.values())) else None
+        mapping = contents.object_of(contents.object_of(value).get("mapping"))
+        return ("mapping",) if any(map(_is_node, mapping.values())) else None
 
-    def score(self, value: Any) -> int:
-        """3 for a conversation and for a node of one."""
-        return 3 if _is_node(value) or self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for a node of a conversation."""
+        return 3 if _is_node(value) else 0
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
         """One message per node; those that are not on the path to the current node are ``superseded``."""
@@ -430,11 +428,11 @@ def _node_id(node: Mapping[str, Any]) -> str:
 def _chatgpt_message(node: Mapping[str, Any], is_off_path: bool) -> Message:
     message = node.get("message")
     if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
-        return Message(role=Role.META)
+        return located.META
     role = ROLES.get(string(at(message, ("author", "role"))), Role.META)
     parts = tuple(_node_parts(message, role))
     if role is Role.META or not parts:
-        return Message(role=Role.META)
+        return located.META
     own = "" if at(message, ("metadata", "is_visually_hidden_from_conversation")) is True else None
     time, summary = contents.time_of(message.get("create_time")), summary_of(role, parts)
     return Message(role=role, parts=parts, timestamp=time, summary=summary, superseded=is_off_path, own_words=own)
@@ -485,7 +483,7 @@ def _node_parents(
 
 def _dumped_node(key: str, node: Mapping[str, Any]) -> bytes:
     """The node as a member of the mapping."""
-    return f"{json.dumps(key)}: {json.dumps(node, ensure_ascii=False)}".encode("utf-8", "surrogatepass")
+    return f"{json.dumps(key)}: {contents.json_text(node)}".encode("utf-8", "surrogatepass")
 
 
 CHATGPT = ChatGPT()

@@ -17,7 +17,7 @@ from typing import Any
 
 from compactor_cli.formats import located
 from compactor_cli.formats.client_signs import marked_summary, summary_of
-from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, string
+from compactor_cli.formats.contents import ROLES, arguments, dumped, listed, object_of, string
 from compactor_cli.formats.located import LocatedPart, RecordDialect, Value, at, like_keys, parts_of, time_near
 from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, of_words
 from compactor_cli.model.transcript import Message, Record, Role, ToolCall, Transcript
@@ -106,7 +106,6 @@ def _event_pieces(event: Value, place: JsonPath) -> list[LocatedPart]:
     return [*_text(args, inside, "thought"), _call(event, place)]
 
 
-_META = Message(role=Role.META)
 _NO_OBSERVATION = {"message": "No observation", "observation": "null", "content": "", "extras": {}}
 
 
@@ -210,7 +209,7 @@ def _message(value: Any, gone: set[int]) -> Message:
     events = _events(value)
     roles = [role for event in events if (role := _role(event)) is not Role.META]
     if not events or not roles:
-        return _META
+        return located.META
     found = parts_of(pieces(value))
     first = events[0]
     summary = summary_of(Role.USER, found) if roles[0] is Role.USER else None
@@ -317,8 +316,8 @@ class OpenHandsV1(RecordDialect):
 
 def _kind(value: Any) -> str:
     """The kind of an event; empty for anything else."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return kind if isinstance(kind, str) and "source" in value and kind in _KIND_ROLES else ""
+    kind = string(object_of(value).get("kind"))
+    return kind if kind in _KIND_ROLES and "source" in value else ""
 
 
 def _v1_message(value: Any, gone: set[str]) -> Message:
@@ -328,7 +327,7 @@ def _v1_message(value: Any, gone: set[str]) -> Message:
     if kind == "MessageEvent":
         role = ROLES.get(string(at(value, ("llm_message", "role"))), Role.META)
     if role is Role.META or (is_condensation and not string(value.get("summary"))):
-        return _META
+        return located.META
     found = parts_of(_v1_pieces(value))
     group = string(value.get("llm_response_id")) if kind == "ActionEvent" else ""
     summary = marked_summary("openhands", found) if is_condensation else summary_of(role, found)
@@ -377,8 +376,7 @@ def _v1_call(value: Mapping[str, Any]) -> LocatedPart:
         written = at(value, place)
         if isinstance(written, (str, dict)):
             return LocatedPart(ToolCall(id=call_id, name=name, arguments=arguments(written)), (place,))
-    action = value.get("action")
-    own = {key: found for key, found in action.items() if key != "kind"} if isinstance(action, dict) else {}
+    own = {key: found for key, found in object_of(value.get("action")).items() if key != "kind"}
     return LocatedPart(ToolCall(id=call_id, name=name, arguments=own))
 
 

@@ -147,14 +147,12 @@ class QwenCode(SessionDialect):
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
         """Messages linked into the chain between head and tail, and bridges for other links to removed records."""
-        if not insertions:
-            return ()
         site, ids = _QwenSite(transcript, cut), located.derived_uuids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
         sent = set(site.tree.sent)
         parents = [site.head_id([i for i in cut.before if i in sent]) or None, *ids[:-1]]
         records = [*map(site.message, insertions, ids, parents)]
-        records += [site.bridge(own, parent) for own, parent in site.tree.holes(site.chain, site.after)]
+        records += [site.bridge(own, parent) for own, parent in site.gaps()]
         return dumped(transcript, records)
 
     # The boundary holds the whole history.

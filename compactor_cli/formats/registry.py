@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from compactor_cli.formats.harness import with_client
 from compactor_cli.model.errors import PluginFailed, UsageError
 from compactor_cli.model.plugins import PluginGroup, load_plugin, plugin_failed, plugin_names
-from compactor_cli.model.transcript import Message, Record, Role, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Record, Role, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.read.jsonl import INVALID
 
@@ -98,6 +98,12 @@ def pad_missing_results(messages: Sequence[Message]) -> tuple[Message, ...]:
             last = found[stop - 1]
             found[stop - 1] = replace(last, parts=last.parts + (ToolResult(id="", text=""),) * missing)
     return tuple(found)
+
+
+def with_unrecorded(message: Message, calls: Iterable[ToolCall]) -> Message:
+    """The message, with an empty result added for each of these calls, of which the file holds none."""
+    hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in calls)
+    return replace(message, parts=(*message.parts, *hidden))
 
 
 JsonPath = tuple[str | int, ...]
@@ -186,7 +192,7 @@ class Dialect(Protocol):
         """The model that the transcript itself last used, or an empty string."""
 
     def insert(self, transcript: Transcript, cut: InsertionPoint, insertions: Sequence[Insertion]) -> tuple[bytes, ...]:
-        """The new records, each as the bytes of one line or array element without terminator.
+        """The new records for one or more insertions, each as the bytes of a line or array element without terminator.
 
         Deterministic: ids and times are derived from the transcript, never from the clock or at random.
         """
@@ -342,11 +348,7 @@ _DIALECTS = {
         ("opencode-stream", _SPEC, "sessionID"),
         ("kiro", _SPEC, "version"),
         ("entire", _SPEC, "cli_version"),
-        (
-            "grok",
-            _SPEC,
-            "prompt_index synthetic_reason model_id tool_call_id tool_calls kind summary",
-        ),
+        ("grok", _SPEC, "prompt_index synthetic_reason model_id tool_call_id tool_calls kind summary"),
         ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
         ("enveloped", "chat:ENVELOPED", "message msg data payload body entry record event"),
     )
@@ -408,25 +410,25 @@ def get(name: str) -> Dialect:
     Raises UsageError naming the nearest one that exists or what is wrong in the specification, PluginFailed where a
     plug-in cannot be imported.
     """
+    found: Dialect
     module, _ = _DIALECTS.get(name, (None, None))
     if name.endswith(".toml") or module == _SPEC:
         # Most files are of a dialect that needs no interpreter.
-        specified: Dialect = import_module("compactor_cli.formats.spec").load(name)
-        return specified
-    if module:
+        found = import_module("compactor_cli.formats.spec").load(name)
+    elif module:
         module, _, attribute = module.partition(":")
-        built_in: Dialect = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
-        return built_in
-    if name in plugin_names(PluginGroup.DIALECTS):
-        plugged: Dialect = load_plugin(PluginGroup.DIALECTS, name)
-        return plugged
-    from difflib import get_close_matches
+        found = getattr(import_module(f"compactor_cli.formats.{module}"), attribute or "DIALECT")
+    elif name in plugin_names(PluginGroup.DIALECTS):
+        found = load_plugin(PluginGroup.DIALECTS, name)
+    else:
+        from difflib import get_close_matches
 
-    near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
-    advice = (
-        f"did you mean {near[0]!r}? compactor formats lists all" if near else f"the formats are {', '.join(names())}"
-    )
-    raise UsageError(f"no format is called {name!r}", next_step=advice)
+        near = get_close_matches(name.lower().replace("_", "-"), names(), n=1, cutoff=0.6)
+        advice = f"the formats are {', '.join(names())}"
+        if near:
+            advice = f"did you mean {near[0]!r}? compactor formats lists all"
+        raise UsageError(f"no format is called {name!r}", next_step=advice)
+    return found
 
 
 def dialects_for(value: Any) -> Iterator[Dialect]:

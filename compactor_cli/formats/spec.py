@@ -19,14 +19,14 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from compactor_cli.formats import chat, located, registry
+from compactor_cli.formats import chat, located, registry, spec_rules
 from compactor_cli.formats.chat import alternating
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.contents import dumped, role_of, string, time_of, with_key
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, RecordDialect, like_keys, parts_of
 from compactor_cli.formats.registry import Insertion, InsertionPoint, JsonPath, objects
 from compactor_cli.formats.spec_rules import PLACEHOLDER, Test, condition, lookup, place_of, places, reader, steps
-from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, ToolResult, Transcript, text_of
+from compactor_cli.model.transcript import Message, Part, PreviousSummary, Record, Role, Transcript, text_of
 
 if TYPE_CHECKING:
     from compactor_cli.formats.conversation import Conversation
@@ -56,8 +56,8 @@ def _value(path: str, known: Mapping[str, Any]) -> Any:
 
 SPECS = Path(__file__).parent / "specs"
 _SUFFIX = ".toml"
-_META = Message(role=Role.META)
-_ANY: Mapping[str, Any] = {}
+# A condition that every value meets, and a table without keys.
+_EMPTY: Mapping[str, Any] = {}
 # How many elements of a row are looked at to find a message.
 _LOOKED_AT = 50
 
@@ -66,9 +66,7 @@ _LOOKED_AT = 50
 def load(name: str) -> SpecDialect:
     """The built-in dialect of this name, or that of a user's ``.toml`` file. Raises UsageError for a mistake in it."""
     if name.endswith(_SUFFIX):
-        from compactor_cli.formats.spec_rules import read_spec
-
-        spec = read_spec(Path(name))
+        spec = spec_rules.read_spec(Path(name))
     else:
         # Built-in specifications are checked by a test, not in every run.
         spec = tomllib.loads((SPECS / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
@@ -86,22 +84,22 @@ class SpecDialect(RecordDialect):
         self.title: str = spec["title"]
         self.holds = registry.of_words(spec.get("holds", ()))
         self._spec = spec
-        message, self._row = spec.get("message", _ANY), spec.get("row", _ANY)
+        message, self._row = spec.get("message", _EMPTY), spec.get("row", _EMPTY)
         self._is_message = condition(message["when"]) if "when" in message else chat.is_chat
         self._scores = _scores(message.get("scores", [{"is": 3}]))
         self._row_scores = _scores(self._row.get("scores", [{"is": self._row.get("score", 2)}]))
-        self._is_row = condition(self._row.get("when", _ANY))
+        self._is_row = condition(self._row.get("when", _EMPTY))
         self._starts = condition(spec["starts"]) if "starts" in spec else None
         self.paths = tuple(steps(path) for path in spec.get("arrays", ()))
         self.models = places(spec["model"]) if "model" in spec else self.models
         self.row_models = places(self._row["model"]) if "model" in self._row else self.row_models
-        self._roles = [(condition(rule.get("when", _ANY)), rule) for rule in message.get("roles", ())]
+        self._roles = [(condition(rule.get("when", _EMPTY)), rule) for rule in message.get("roles", ())]
         self._summary = condition(spec["summary"]["when"]) if "summary" in spec else None
         self._carried = message.get("summary")
-        self._is_array = condition(self._row.get("array", _ANY))
+        self._is_array = condition(self._row.get("array", _EMPTY))
         self._pieces = reader(spec.get("parts", ()))
         self._persons = reader(spec.get("parts", ()), persons_only=True)
-        self._insert = spec.get("insert", _ANY)
+        self._insert = spec.get("insert", _EMPTY)
         self._is_near = condition(self._insert["near"]) if "near" in self._insert else self._is_message
 
     def array_path(self, value: Any) -> JsonPath | None:
@@ -146,8 +144,7 @@ class SpecDialect(RecordDialect):
         is_answered = False
         for i, message in reversed(list(enumerate(messages))):
             if message.calls and not is_answered:
-                hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in message.calls)
-                messages[i] = replace(message, parts=(*message.parts, *hidden))
+                messages[i] = registry.with_unrecorded(message, message.calls)
             is_answered = is_answered if message.is_meta else bool(message.results)
         return tuple(messages)
 
@@ -251,7 +248,7 @@ class SpecDialect(RecordDialect):
             own = PreviousSummary(origin=self.name, text=string(lookup(value, self._spec["summary"]["text"])))
             return Message(role=Role.USER, parts=found, timestamp=self._time(value), summary=own)
         if not isinstance(value, dict) or not self._is_message(value):
-            return _META
+            return located.META
         found = parts_of(self._pieces(value))
         role = self._role(value, found, first, roles)
         if role is Role.META:
@@ -270,7 +267,7 @@ class SpecDialect(RecordDialect):
         return Message(role=role, parts=found, timestamp=self._time(value), summary=summary, own_words=own_words)
 
     def _time(self, value: Any) -> str:
-        paths = self._spec.get("message", _ANY).get("time", ())
+        paths = self._spec.get("message", _EMPTY).get("time", ())
         return next((time for path in paths if (time := time_of(lookup(value, path)))), "")
 
     def _role(self, value: Mapping[str, Any], found: Sequence[Part], first: Any, roles: Sequence[_RoleRule]) -> Role:
@@ -299,7 +296,7 @@ class ChatSpec(SpecDialect):
 
     def array_path(self, value: Any) -> JsonPath | None:
         """The path of the first array that holds messages (an empty one counts), or None."""
-        if "when" in self._spec.get("message", _ANY):
+        if "when" in self._spec.get("message", _EMPTY):
             return super().array_path(value)
         return chat.array_at(value, self.paths) if self._is_row(value) else None
 
@@ -315,9 +312,8 @@ class ChatSpec(SpecDialect):
         """Whether every content is a text or null. What stands next to it has fewer tokens than bytes."""
         return {dict}.issuperset(map(type, elements)) and _TEXT_ONLY.issuperset(map(type, map(_CONTENT, elements)))
 
-    def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
-        """The message with these texts replaced; thinking and its signature are never touched."""
-        return chat.shorten(record, texts)
+    def _all_pieces(self, value: Any) -> list[LocatedPart]:
+        return chat.pieces(value)
 
 
 class WritingSpec(ChatSpec):
@@ -340,7 +336,7 @@ class WritingSpec(ChatSpec):
 
 
 def _scores(rules: Sequence[Mapping[str, Any]]) -> list[tuple[Test, int]]:
-    return [(condition(rule.get("when", _ANY)), rule["is"]) for rule in rules]
+    return [(condition(rule.get("when", _EMPTY)), rule["is"]) for rule in rules]
 
 
 def _first_score(scores: Sequence[tuple[Test, int]], value: Any) -> int:

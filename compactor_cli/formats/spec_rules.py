@@ -17,16 +17,15 @@ which all other paths start; ``same_in`` is a place in the record that may hold 
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compactor_cli.formats import gemini, located
-from compactor_cli.formats.contents import arguments, listed, string
+from compactor_cli.formats.contents import arguments, json_text, listed, string
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.formats.registry import WORDS, JsonPath
 from compactor_cli.model.errors import Place, UsageError
@@ -153,15 +152,13 @@ _Maker = Callable[[Any, JsonPath, Any, Rule], Iterable[LocatedPart]]
 
 
 def reader(rules: Sequence[Rule], *, persons_only: bool = False) -> Reader:
-    """A function that reads the parts of a record by these rules, in order.
+    """A function that reads the parts of a record, which is an object, by these rules, in order.
 
     With ``persons_only``, rules for texts of the client (``whose``) are left out.
     """
     readers = [(condition(rule.get("when", {})), _rule_reader(rule, persons_only)) for rule in rules]
 
     def parts(record: Any) -> list[LocatedPart]:
-        if not isinstance(record, dict):
-            return []
         return [part for applies, read in readers if applies(record) for part in read(record, (), record)]
 
     return parts
@@ -269,7 +266,7 @@ MAKERS: Mapping[str, _Maker] = {
     "gemini": _gemini,
     "call": _call,
     "result": _result,
-    "json": lambda value, base, path, rule: [located.text(json.dumps(lookup(value, path), ensure_ascii=False))],
+    "json": lambda value, base, path, rule: [located.text(json_text(lookup(value, path)))],
     "media": lambda value, base, path, rule: [located.media(string(lookup(value, path)) or "unknown", value)],
 }
 
@@ -334,7 +331,7 @@ def _line_of(text: str, where: _Where) -> int:
     return at + 1
 
 
-def _check_one_of(words: Sequence[str], value: str, where: _Where, what: str) -> None:
+def _check_one_of(words: Collection[str], value: str, where: _Where, what: str) -> None:
     if value in words:
         return
     from difflib import get_close_matches
@@ -389,7 +386,7 @@ def _check(kind: str, value: Any, where: _Where) -> None:
         entries = [entry.partition("=") for entry in _TABLES[kind].split()]
         known = {key.removesuffix("!"): inner for key, _, inner in entries}
         for key in value:
-            _check_one_of(list(known), key, (*where, key), "this key")
+            _check_one_of(known, key, (*where, key), "this key")
             _check(known[key], value[key], (*where, key))
         required = [key.removesuffix("!") for key, _, _ in entries if key.endswith("!")]
         if missing := next((key for key in required if key not in value), None):
@@ -408,20 +405,17 @@ def _check(kind: str, value: Any, where: _Where) -> None:
     elif kind == "word":
         _check("text", value, where)
         word = value.removeprefix("-")
-        _check_one_of(list(WORDS), word, where, f"the word {word!r}")
+        _check_one_of(WORDS, word, where, f"the word {word!r}")
     elif kind == "score" and (type(value) is not int or not 0 <= value <= 3):
-        what = f"a number from 0 to 3 is wanted, not {value!r}"
-        raise _Fault(where, what, "0 no, 1 possible, 2 likely, 3 certain")
+        raise _Fault(where, f"a number from 0 to 3 is wanted, not {value!r}", "0 no, 1 possible, 2 likely, 3 certain")
     elif kind == "ids" and not re.fullmatch(r"uuid|sha256:\d+", string(value)):
-        what = f"{value!r} is no kind of id"
-        raise _Fault(where, what, 'write "uuid" or "sha256:24" (that number of hex digits)')
+        raise _Fault(where, f"{value!r} is no kind of id", 'write "uuid" or "sha256:24" (that number of hex digits)')
     elif kind in _CHECKS:
         _CHECKS[kind](value, where)
 
 
 def _condition(value: Any, where: _Where) -> None:
-    tables = value if isinstance(value, list) else [value]
-    for table in tables:
+    for table in value if isinstance(value, list) else [value]:
         if not isinstance(table, dict):
             raise _Fault(where, f"a condition is a table, this is {_kind(table)}", 'as in { type = "user" }')
         for path, wanted in table.items():
@@ -432,7 +426,7 @@ def _condition(value: Any, where: _Where) -> None:
                     next_step = "write a path with dots in quotes" if "." not in path else ""
                     raise _Fault((*where, path), "a test is a value or a list of values, not a table", next_step)
                 if isinstance(one, str) and one.startswith("is:"):
-                    _check_one_of(list(KINDS), one, (*where, path), f"the test {one!r}")
+                    _check_one_of(KINDS, one, (*where, path), f"the test {one!r}")
 
 
 def _rule(value: Any, where: _Where) -> None:

@@ -16,15 +16,14 @@ neighbours. Observed with opencode 1.18.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from string import hexdigits
 from typing import Any
 
-from compactor_cli.formats import located
+from compactor_cli.formats import contents, located
 from compactor_cli.formats.client_signs import PRUNED_OUTPUT, marked_summary, summary_of
-from compactor_cli.formats.contents import arguments, dump, dumped, listed, parse, shell_exit_code, string, time_of
+from compactor_cli.formats.contents import arguments, dump, dumped, listed, object_of, parse, string, time_of
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, image_of
 from compactor_cli.formats.located import LinkedSite, LocatedPart, ParentTree, SessionDialect, Value, at, usage_of
 from compactor_cli.formats.registry import SESSION, Capabilities, Insertion, InsertionPoint, JsonPath, objects
@@ -234,20 +233,16 @@ class Pi(SessionDialect):
         tail links. If an entry of the tail links to another removed one, an entry without information takes over that
         one's id.
         """
-        if not insertions:
-            return ()
         site = _PiSite(transcript, cut)
-        path = site.path
         ids = _pi_ids(transcript, insertions)
         ids[-1] = site.taken or ids[-1]
-        entries = set(path.entries)
+        entries = set(site.path.entries)
         parents = [site.head_id([i for i in cut.before if i in entries]) or None, *ids[:-1]]
         # Without a head, the first entry of the tail is named, before which nothing is sent.
         first_kept = site.first_kept((*site.head, *site.tail), cut.before)
         both = zip(insertions, ids, parents, strict=True)
         new = (site.entry(item, own, parent, site.timestamp, first_kept) for item, own, parent in both)
-        holes = path.holes(site.chain if path.has_ids else (), site.after)
-        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in holes)))
+        return dumped(transcript, (*new, *(site.bridge(own, parent) for own, parent in site.gaps())))
 
     # All entries from the named one to the end are kept, so a head cannot be kept without the middle.
     appends_head = False
@@ -357,7 +352,8 @@ def _pi_block(block: Any) -> LocatedPart:
 PI = Pi(lambda value: _role_and_pieces(value)[1])
 
 
-# `msg_0193f2c5a8d1` and 14 letters and digits: an id is its kind, 12 hex digits that grow with time, and random ones.
+# `msg_0193f2c5a8d1` and 14 letters and digits: an id is its kind, 12 hex digits that grow with time, and random letters
+# and digits, in place of which new ids have derived ones.
 _TIME_CHARS = 12
 _TAIL_CHARS = 14
 
@@ -367,8 +363,7 @@ class _OpenCodeSite:
 
     def __init__(self, transcript: Transcript, cut: InsertionPoint) -> None:
         self.sha256 = transcript.sha256
-        found = (at(record.value, ("info",)) for record in transcript.records)
-        infos: list[Mapping[str, Any]] = [info if isinstance(info, dict) else {} for info in found]
+        infos = [object_of(at(record.value, ("info",))) for record in transcript.records]
         self.first = next((string(infos[i].get("id")) for i in cut.before if infos[i].get("id")), "")
         stop = cut.tail_start(len(infos))
         kept = set(cut.before)
@@ -404,7 +399,7 @@ class _OpenCodeSite:
             info |= {key: newest[key] for key in ("agent", "model") if key in newest}
             self.parent = own_id
         info |= {**marks, "id": own_id, "sessionID": self.session}
-        part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + _letters(f"part {own_id}")
+        part_id = "prt_" + own_id.removeprefix("msg_")[:_TIME_CHARS] + located.derived_hex("part", own_id, _TAIL_CHARS)
         own_part = {**part, "id": part_id, "sessionID": self.session, "messageID": own_id}
         return {"info": info, "parts": [own_part]}
 
@@ -419,14 +414,9 @@ class _OpenCodeSite:
         if not self.free and all(digit in hexdigits for digit in stem):
             stem = f"{int(stem, 16) + over:0{_TIME_CHARS}x}"
         grown = f"{self.written:02d}"[-2:] if over or not self.free else ""
-        own = f"msg_{stem}{grown}{_letters(f'{self.sha256} {self.written}')}"
+        own = f"msg_{stem}{grown}{located.derived_hex(self.sha256, self.written, _TAIL_CHARS)}"
         created = at(info, ("time", "created"))
         return own[: 4 + _TIME_CHARS + _TAIL_CHARS], (created if isinstance(created, int) else 0) + over
-
-
-def _letters(text: str) -> str:
-    """Letters and digits derived from the text, in place of the client's random ones."""
-    return hashlib.sha256(text.encode()).hexdigest()[:_TAIL_CHARS]
 
 
 _OPENCODE_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
@@ -507,7 +497,7 @@ def _of_type(value: Any, kind: str) -> Iterator[Mapping[str, Any]]:
 
 def _opencode_message(value: Any, is_superseded: bool, asked: set[str]) -> Message:
     if not _is_opencode_message(value):
-        return Message(role=Role.META)
+        return located.META
     info = value["info"]
     if _compaction(value) is not None and string(info.get("id")) in asked:
         # Removed together with its answer, without which the client would send it as a question.
@@ -560,7 +550,7 @@ def _opencode_tool(part: Mapping[str, Any], place: JsonPath) -> Iterator[Located
     if status in ("pending", "running", ""):
         return
     key = "error" if status == "error" and at(state, ("output",)) is None else "output"
-    files, ended = len(listed(at(state, ("attachments",)))), shell_exit_code(at(state, ("metadata", "exit")))
+    files, ended = len(listed(at(state, ("attachments",)))), contents.shell_exit_code(at(state, ("metadata", "exit")))
     answer, is_pruned = string(at(state, (key,))), bool(at(state, ("time", "compacted")))
     result = ToolResult(
         id=call_id,

@@ -14,7 +14,6 @@ a text. Results may quote the user. As found in histories of 2025 and 2026; not 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats import chat, contents, located, registry
 from compactor_cli.formats.chat import BRIDGE, alternating
 from compactor_cli.formats.client_signs import summary_of
-from compactor_cli.formats.contents import TextPiece, dump, json_value, listed, named_call, parse, result_text, string
+from compactor_cli.formats.contents import TextPiece, dump, json_text, json_value, listed, named_call, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, thinking_of
 from compactor_cli.formats.located import RecordDialect
 from compactor_cli.formats.registry import CHAT, RUN, Capabilities, Insertion, InsertionPoint, JsonPath
@@ -81,9 +80,8 @@ def _tagged(tag: str, inner: str) -> Part:
         return Thinking(text=inner)
     if tag == "tool_call":
         return named_call(inner)
-    answer = json_value(inner)
-    answer = answer if isinstance(answer, dict) else {}
-    text = result_text(answer["content"]) if "content" in answer else inner
+    answer = contents.object_of(json_value(inner))
+    text = contents.result_text(answer["content"]) if "content" in answer else inner
     return ToolResult(id="", text=text, name=string(answer.get("name")))
 
 
@@ -93,7 +91,7 @@ def _shortened(part: Part, written: str, text: str) -> str:
     if isinstance(part, ToolCall):
         return contents.shortened_call(written, text)
     is_wrapped = isinstance(part, ToolResult) and part.text != written
-    return dumps({**json_value(written), "content": text}) if is_wrapped else text
+    return json_text({**json_value(written), "content": text}) if is_wrapped else text
 
 
 _NAMES = {Role.USER: ("human", "user"), Role.ASSISTANT: ("gpt", "assistant", "model", "chatgpt")}
@@ -126,7 +124,7 @@ class ShareGPT(RecordDialect):
     def message(self, value: Any) -> Message:
         """Read one turn."""
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
-        parts = () if role is Role.META else contents.spoken(_pieces(value, role))
+        parts = () if role is Role.META else contents.parts_in(_pieces(value, role))
         return Message(role=role, parts=parts, summary=summary_of(role, parts))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -141,7 +139,7 @@ class ShareGPT(RecordDialect):
         """The turn with these texts replaced; tags stay. Results that stand for missing ones have no text."""
         value = parse(record.raw)
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
-        if role is Role.META or not texts:
+        if role is Role.META:
             return record.raw
         written = contents.rewritten(_pieces(value, role), texts, _shortened)
         return dump({**value, "value": "".join(written)}, record.raw)
@@ -160,7 +158,7 @@ class ShareGPT(RecordDialect):
                 speaker, text = _SPEAKERS[message.role], message.text
                 if message.calls:
                     calls = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
-                    speaker, text = "function_call", dumps(calls[0] if len(calls) == 1 else calls)
+                    speaker, text = "function_call", json_text(calls[0] if len(calls) == 1 else calls)
                 elif message.results:
                     speaker, text = "observation", "\n".join(result.text for result in message.results)
                 turns.append({"from": speaker, "value": text})
@@ -170,12 +168,7 @@ class ShareGPT(RecordDialect):
 
 def _row_of(conversation: Conversation) -> dict[str, Any]:
     tools = [tool.declaration() for tool in conversation.tools]
-    return {**conversation.row(), **({"tools": dumps(tools)} if tools else {})}
-
-
-def dumps(value: Any) -> str:
-    """JSON within a text."""
-    return json.dumps(value, ensure_ascii=False)
+    return {**conversation.row(), **({"tools": json_text(tools)} if tools else {})}
 
 
 def _is_turn(value: Any) -> bool:
@@ -184,7 +177,7 @@ def _is_turn(value: Any) -> bool:
 
 def _pieces(value: Mapping[str, Any], role: Role) -> list[TextPiece]:
     """The pieces of a turn's value; a call or an observation without tags is one piece."""
-    text = result_text(value["value"])
+    text = contents.result_text(value["value"])
     if value["from"] in _CALLERS:
         return _calls(text)
     found = pieces(text, role)
@@ -199,7 +192,7 @@ def _calls(text: str) -> list[TextPiece]:
     if not isinstance(value, list) or not value:
         return [TextPiece(text, named_call(text))]
     found = [TextPiece("[", None)]
-    for written in map(dumps, value):
+    for written in map(json_text, value):
         found += [TextPiece(written, named_call(written)), TextPiece(", ", None)]
     return [*found[:-1], TextPiece("]", None)]
 
@@ -238,10 +231,12 @@ class HermesTrajectory(ShareGPT):
             lines = [f"<think>\n{thought}\n</think>"] if thought else []
             lines += [message.text] if message.text else []
             for call in message.calls:
-                lines.append(f"<tool_call>\n{dumps({'name': call.name, 'arguments': call.arguments})}\n</tool_call>")
+                lines.append(
+                    f"<tool_call>\n{json_text({'name': call.name, 'arguments': call.arguments})}\n</tool_call>"
+                )
             for result in message.results:
                 answer = {"tool_call_id": result.id, "name": result.name, "content": result.text}
-                lines.append(f"<tool_response>\n{dumps(answer)}\n</tool_response>")
+                lines.append(f"<tool_response>\n{json_text(answer)}\n</tool_response>")
             turns.append({"from": _SPEAKERS[message.role], "value": "\n".join(lines)})
         return ({**_row_of(conversation), "conversations": turns},)
 
@@ -298,7 +293,7 @@ class Cline(RecordDialect):
         is_ours = isinstance(value, list) and any(self.score(item) for item in islice(value, _LOOKED_AT))
         return () if is_ours else None
 
-    def score(self, value: Any) -> int:
+    def record_score(self, value: Any) -> int:
         """3 for a user's message with the client's environment details, or with a result as a text; else 0."""
         if not chat.is_chat(value) or value["role"] != "user":
             return 0
@@ -325,8 +320,7 @@ class Cline(RecordDialect):
                 message = replace(message, parts=tuple(parts))
                 # Calls without a result here were abandoned: the client goes on without one.
                 if asked and found and found[-1].calls:
-                    hidden = (ToolResult(id=call.id, text="", name=call.name, is_recorded=False) for call in asked)
-                    found[-1] = replace(found[-1], parts=(*found[-1].parts, *hidden))
+                    found[-1] = registry.with_unrecorded(found[-1], asked)
                 asked = []
             found.append(message)
         return tuple(found)
@@ -339,7 +333,7 @@ class Cline(RecordDialect):
         """The message with texts replaced in its blocks; heads of results, and calls at the end of a text, stay."""
         value = parse(record.raw)
         if not isinstance(value.get("content"), list):
-            return chat.shorten(record, texts)
+            return super().shorten(record, texts)
         read = _cline_blocks(value)
         places = {i: read[i] for i in texts if i < len(read)}
         whole = {place.at: f"{place.before}{texts[i]}{place.after}" for i, place in places.items()}
@@ -413,4 +407,4 @@ def _cline_result(name: str, text: str) -> ToolResult:
     return ToolResult(id="", text=text, name=name, is_error=_FAILED.match(text[:200]) is not None)
 
 
-CLINE = Cline()
+CLINE = Cline(chat.pieces)

@@ -28,7 +28,7 @@ from compactor_cli.formats import chat, contents, located
 from compactor_cli.formats.client_signs import marked_summary, previous_summary, summary_of
 from compactor_cli.formats.contents import TextPiece, arguments, dump, dumped, has_calls, listed, parse, string
 from compactor_cli.formats.conversation import NEVER_WRITTEN, Conversation, arguments_object, thinking_of
-from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, shorten, time_near
+from compactor_cli.formats.located import LocatedPart, RecordDialect, at, like_keys, parts_of, time_near
 from compactor_cli.formats.registry import RUN, Capabilities, Insertion, InsertionPoint, JsonPath, objects, of_words
 from compactor_cli.model.transcript import Media, Message, Part, Record, Role, Text, ToolCall, ToolResult, Transcript
 
@@ -81,6 +81,9 @@ def _with_text(content: Any, text: str) -> Any:
 _PROMPTS = ("query", "messages")
 _EMPTY_STEP = dict.fromkeys(("action", "observation", "response", "state", "thought"), "")
 _OWN_KEYS = frozenset({"thought", "action", "message_type", "is_demo", "agent", "tool_call_ids"})
+# A history without steps is one of this agent's if one of its first messages has all these keys.
+_LOOKED_AT = 10
+_MESSAGE_KEYS = frozenset({"role", "thought", "action", "agent"})
 
 
 class SweAgent(RecordDialect):
@@ -91,6 +94,7 @@ class SweAgent(RecordDialect):
     holds = RUN | Capabilities.IDS
     models = (("model",),)
     row_models = chat.ROW_MODELS
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``history``, or ``trajectory`` if there is no history. Demonstrations have a ``history`` without steps."""
@@ -98,16 +102,15 @@ class SweAgent(RecordDialect):
             return None
         steps = value.get("trajectory")
         if chat.array_at(value, (("history",),)) and value["history"]:
-            is_own = isinstance(steps, list) or any(map(_is_swe_message, value["history"][:_LOOKED_AT]))
+            keys = (one.keys() for one in value["history"][:_LOOKED_AT] if isinstance(one, dict))
+            is_own = isinstance(steps, list) or any(one >= _MESSAGE_KEYS for one in keys)
             return ("history",) if is_own else None
         return ("trajectory",) if isinstance(steps, list) and steps and _is_swe_step(steps[0]) else None
 
-    def score(self, value: Any) -> int:
-        """3 for a document, a step, and a message with thought and action; 2 for other marks."""
-        if _is_swe_step(value):
-            return 3
+    def record_score(self, value: Any) -> int:
+        """3 for a step, and a message with thought and action; 2 for other marks."""
         if not chat.is_chat(value):
-            return 3 if self.array_path(value) is not None else 0
+            return 3 if _is_swe_step(value) else 0
         return 3 if "thought" in value and "action" in value else 2 * (not _OWN_KEYS.isdisjoint(value))
 
     def read(self, records: Sequence[Record], row: Any = None) -> tuple[Message, ...]:
@@ -139,23 +142,19 @@ class SweAgent(RecordDialect):
     def shorten(self, record: Record, texts: Mapping[int, str]) -> bytes:
         """The record with these texts replaced, also within the assistant's words."""
         value = parse(record.raw)
-        if _is_swe_step(value):
-            return shorten(record, texts, _step_pieces)
-        if action := _action(value):
-            old = _action_pieces(value)
-            words, fence, command, following = contents.rewritten(old, texts, _shortened)
-            # Copies of thought and action stand next to the words.
-            copies = {"action": command} if command != action else {}
-            copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
-            content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
-            return dump({**value, "content": content, **copies}, record.raw)
-        if value.get("role") == "tool":
-            return dump({**value, "content": contents.shortened_result(value.get("content"), texts[0])}, record.raw)
-        return chat.shorten(record, texts)
+        if not (action := _action(value)):
+            return super().shorten(record, texts)
+        old = _action_pieces(value)
+        words, fence, command, following = contents.rewritten(old, texts, _shortened)
+        # Copies of thought and action stand next to the words.
+        copies = {"action": command} if command != action else {}
+        copies |= {"thought": words + fence} if "thought" in value and words != old[0].written else {}
+        content = _with_text(value.get("content"), f"{words}{fence}{command}{following}")
+        return dump({**value, "content": content, **copies}, record.raw)
 
     def settle(self, source: Transcript, composed: Transcript) -> Transcript:
         """Remove from the steps next to a history what was removed from the history, and their copies of the prompt."""
-        steps = source.row.get("trajectory") if isinstance(source.row, dict) else None
+        steps = at(source.row, ("trajectory",))
         if not isinstance(steps, list) or not source.records or _is_swe_step(source.records[0].value):
             return composed
         gone = contents.gone_lines(source, composed)
@@ -181,14 +180,6 @@ _MAX_SUBMITTED = 10
 
 def _is_swe_step(value: Any) -> bool:
     return isinstance(value, dict) and "role" not in value and {"action", "observation"} <= value.keys()
-
-
-# How many messages of a history without steps are looked at to find an action.
-_LOOKED_AT = 10
-
-
-def _is_swe_message(value: Any) -> bool:
-    return isinstance(value, dict) and {"role", "thought", "action", "agent"} <= value.keys()
 
 
 def _in_turn(records: Sequence[Record], read: Callable[[Any, bool], Message]) -> tuple[Message, ...]:
@@ -227,7 +218,7 @@ def _swe_message(value: Any, follows_action: bool) -> Message:
     if follows_action and message.role is Role.USER and (text := _text_of(value.get("content"))):
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text),))
     if _action(value):
-        return Message(role=Role.ASSISTANT, parts=contents.spoken(_action_pieces(value)))
+        return Message(role=Role.ASSISTANT, parts=contents.parts_in(_action_pieces(value)))
     return message
 
 
@@ -253,7 +244,7 @@ def _step_pieces(value: Mapping[str, Any]) -> list[LocatedPart]:
     return found
 
 
-SWE_AGENT = SweAgent()
+SWE_AGENT = SweAgent(lambda value: _step_pieces(value) if _is_swe_step(value) else chat.pieces(value))
 
 
 _FORMAT = "mini-swe-agent"
@@ -271,6 +262,7 @@ class MiniSwe(RecordDialect):
     holds = RUN | Capabilities.IDS | Capabilities.TIMES | Capabilities.USAGE | Capabilities.ERRORS
     models = (("extra", "response", "model"), ("model",))
     row_models = (("info", "config", "model", "model_name"),)
+    row_score = 3
 
     def array_path(self, value: Any) -> JsonPath | None:
         """``messages`` of a document that names this agent as its writer."""
@@ -279,12 +271,10 @@ class MiniSwe(RecordDialect):
         is_own = string(value.get("trajectory_format")).startswith(_FORMAT) or at(value, ("info", "mini_version"))
         return chat.array_at(value, (("messages",),)) if is_own else None
 
-    def score(self, value: Any) -> int:
-        """3 for a document, the end of a run and a message with ``extra`` from a model; 2 for any with ``extra``."""
-        if not chat.is_chat(value):
-            return 3 if self.array_path(value) is not None else 0
+    def record_score(self, value: Any) -> int:
+        """3 for the end of a run and a message with ``extra`` from a model; 2 for any message with ``extra``."""
         extra = value.get("extra")
-        if not isinstance(extra, dict):
+        if not chat.is_chat(value) or not isinstance(extra, dict):
             return 0
         return 3 if value["role"] == "exit" or "actions" in extra or "response" in extra else 2
 
@@ -304,7 +294,7 @@ class MiniSwe(RecordDialect):
         if found := _mini_pieces(old):
             new = {**old, "content": _with_text(old["content"], "".join(contents.rewritten(found, texts, _shortened)))}
         else:
-            new = parse(chat.shorten(record, texts))
+            new = parse(super().shorten(record, texts))
         if "extra" in new:
             bare = {key: new[key] for key in new if key != "extra"}
             new["extra"] = contents.scrubbed(new["extra"], contents.lines_between(old.get("content"), bare))
@@ -322,8 +312,8 @@ def _mini_message(value: Any, follows_command: bool) -> Message:
         written = text.partition("<returncode>")[2].partition("</returncode>")[0].strip()
         failed = code != 0 if isinstance(code, int) else written not in ("", "0")
         return Message(role=Role.TOOL, parts=(ToolResult(id="", text=text, is_error=failed),))
-    found = _mini_pieces(value)
-    return Message(role=Role.ASSISTANT, parts=contents.spoken(found), timestamp=message.timestamp) if found else message
+    found = contents.parts_in(_mini_pieces(value))
+    return Message(role=Role.ASSISTANT, parts=found, timestamp=message.timestamp) if found else message
 
 
 def _mini_pieces(value: Any) -> list[TextPiece]:
@@ -342,7 +332,7 @@ def _mini_pieces(value: Any) -> list[TextPiece]:
     return found if len(found) > 1 else []
 
 
-MINI_SWE = MiniSwe()
+MINI_SWE = MiniSwe(chat.pieces)
 
 
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "agent": Role.ASSISTANT}
@@ -372,7 +362,7 @@ class Atif(RecordDialect):
         """One message per step, with its results; steps that a boundary replaced are ``superseded``."""
         values = [record.value for record in records]
         last = max((i for i, value in enumerate(values) if _atif_boundary(value) == "replace"), default=0)
-        messages = [Message(role=Role.META)] * len(values)
+        messages = [located.META] * len(values)
         for i, value in enumerate(values):
             if not _is_atif_step(value):
                 continue

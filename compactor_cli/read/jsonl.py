@@ -123,7 +123,7 @@ def object_spans(raw: bytes) -> tuple[tuple[int, int], ...]:
     text = as_text(raw)
     spans: list[tuple[int, int]] = []
     start = 0
-    while start < len(raw) and raw[start] in b"{[":
+    while start < len(raw) and raw[start] in _OPENINGS:
         try:
             stop = value_end(text, start)
         except ValueError:

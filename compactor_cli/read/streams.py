@@ -89,15 +89,13 @@ def zstd() -> Any:
     return module
 
 
-def unpacking(file: io.BufferedIOBase | io.RawIOBase, compression: Compression) -> io.BufferedIOBase | io.RawIOBase:
-    """A reader of the unpacked bytes; several gzip members or zstd frames are read as one."""
+def unpacking(file: io.BufferedIOBase, compression: Compression) -> io.BufferedIOBase:
+    """A reader of the unpacked bytes of a packed file; several gzip members or zstd frames are read as one."""
     if compression is Compression.GZIP:
         import gzip
 
         return gzip.GzipFile(fileobj=cast("IO[bytes]", file), mode="rb")
-    if compression is Compression.ZSTD:
-        return cast("io.BufferedIOBase", zstd().ZstdFile(file, "rb"))
-    return file
+    return cast("io.BufferedIOBase", zstd().ZstdFile(file, "rb"))
 
 
 @contextlib.contextmanager
@@ -405,12 +403,12 @@ def open_stream(
             raise unreadable(error, path) from error
         compression = compression_of(head)
         packed = _Rejoined(head, file)
-        if compression is not Compression.NONE:
+        if compression is Compression.NONE:
+            watched = _Watched(packed, path, observers)
+        else:
             unpacked = unpacking(io.BufferedReader(packed, BUFFER_BYTES), compression)
             watch = UnpackedWatch(path, limits, lambda: packed.size_bytes)
             watched = _Watched(unpacked, path, (watch, *observers))
-        else:
-            watched = _Watched(packed, path, observers)
         look = Look.of(status) if stat.S_ISREG(status.st_mode) else None
         reader: io.BufferedReader = io.BufferedReader(watched, BUFFER_BYTES)
         closing.pop_all()
@@ -424,23 +422,22 @@ def shown_name(path: str) -> str:
 
 def unreadable(error: BaseException, path: str) -> Unreadable:
     """The error of reading ``path`` in words, with what to do next."""
-    name = shown_name(path)
     if isinstance(error, FileNotFoundError):
-        return Unreadable("no such file", place=name, next_step="check the name")
-    if isinstance(error, IsADirectoryError):
-        return Unreadable("is a directory", place=name, next_step="use -r to read the files in it")
-    if isinstance(error, PermissionError):
-        return Unreadable("no permission to read it", place=name, next_step="check its owner and mode")
-    if path == STDIN and isinstance(error, OSError) and error.errno == errno.EBADF:
-        return Unreadable("it is closed", place=name, next_step="name a file")
-    if isinstance(error, EOFError):
-        return Unreadable(
-            "the compressed data ends too early", place=name, next_step="it may still be being written; try again later"
-        )
-    if isinstance(error, OSError) and error.errno is not None:
-        return Unreadable(f"cannot be read ({error.strerror})", place=name, next_step="check the file system")
-    advice = "test it with gzip -t or zstd -t (zstd --long needs unpacking first)"
-    return Unreadable(f"the compressed data is broken ({error})", place=name, next_step=advice)
+        what, advice = "no such file", "check the name"
+    elif isinstance(error, IsADirectoryError):
+        what, advice = "is a directory", "use -r to read the files in it"
+    elif isinstance(error, PermissionError):
+        what, advice = "no permission to read it", "check its owner and mode"
+    elif path == STDIN and isinstance(error, OSError) and error.errno == errno.EBADF:
+        what, advice = "it is closed", "name a file"
+    elif isinstance(error, EOFError):
+        what, advice = "the compressed data ends too early", "it may still be being written; try again later"
+    elif isinstance(error, OSError) and error.errno is not None:
+        what, advice = f"cannot be read ({error.strerror})", "check the file system"
+    else:
+        what = f"the compressed data is broken ({error})"
+        advice = "test it with gzip -t or zstd -t (zstd --long needs unpacking first)"
+    return Unreadable(what, place=shown_name(path), next_step=advice)
 
 
 class _Rejoined(io.RawIOBase):
@@ -457,13 +454,12 @@ class _Rejoined(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]  # always called by io with a view
         if not self._head:
-            read = self._file.readinto(buffer)
-            self.size_bytes += read or 0
-            return read
-        count = min(len(buffer), len(self._head))
-        buffer[:count] = self._head[:count]
-        self._head = self._head[count:]
-        self.size_bytes += count
+            count = self._file.readinto(buffer)
+        else:
+            count = min(len(buffer), len(self._head))
+            buffer[:count] = self._head[:count]
+            self._head = self._head[count:]
+        self.size_bytes += count or 0
         return count
 
 

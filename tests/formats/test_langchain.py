@@ -40,6 +40,11 @@ def test_shapes(value: Any) -> None:
     assert transcript.messages[0].text.startswith("Saw")
 
 
+@pytest.mark.parametrize("kind", ["human", "chat"])
+def test_a_plain_message_with_the_mark_of_a_serialised_one_keeps_its_words(kind: str) -> None:
+    assert message("langchain", {"lc": 1, **plain(kind, "Saw the oak.")}).text == "Saw the oak."
+
+
 def test_a_call_that_is_there_twice_is_read_once_and_shortened_everywhere() -> None:
     use = {"type": "tool_use", "id": "c1", "name": "saw", "input": ARGS}
     raw = {"id": "c1", "type": "function", "function": {"name": "saw", "arguments": '{"wood": "oak"}'}}

@@ -150,12 +150,6 @@ def test_shortening_changes_the_parts_that_are_named_and_no_others(value: Any) -
                 ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_nothing_is_inserted_where_nothing_is_asked_for(dialect: Dialect) -> None:
-    transcript = made(dialect, [{"type": "user"}])
-    assert dialect.insert(transcript, InsertionPoint(before=(), after=()), ()) == ()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sample_is_recognised_by_its_content(name: str) -> None:
     lines = (SAMPLES / name).read_bytes().splitlines(keepends=True)
