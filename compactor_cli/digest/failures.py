@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from math import inf
 from operator import attrgetter, itemgetter
 
@@ -22,7 +22,6 @@ from compactor_cli.digest.checks import (
     PLACED_FILE,
     TEST_FILE,
     after,
-    as_run,
     contains,
     entered,
     in_package,
@@ -32,11 +31,10 @@ from compactor_cli.digest.checks import (
     may_look_at,
     places_in,
     places_line,
-    preparation,
     programs_of,
     task_of,
 )
-from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside
+from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside, shown
 from compactor_cli.digest.commits import PUSHES
 from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
 from compactor_cli.digest.error_lines import (
@@ -189,8 +187,7 @@ def find_errors(
                 newest[run.key, run.line] = replace(found, fixing=_fixing(found, edits), is_in_part=is_in_part)
                 continue
             newest |= partly
-            is_past = _is_tried_again(run, later, is_edited=bool(since))
-            if not (is_past or any(fails_otherwise(run, one, read) for one in without)):
+            if not any(fails_otherwise(run, one, read) for one in without):
                 # In the output of tests, such lines may be logs.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
@@ -346,25 +343,6 @@ GUESS = pattern(
 )
 
 
-def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
-    """Whether a handover failed again later: the last try says what is open. A try ends with the same command or, after
-    edits, calls the same programs."""
-    if not is_outward(run.command):
-        return False
-    programs, words = set(programs_of(acting_part(run.command))), _from_outward(run.command)
-    failed = [one for one in later if one.outcome is CommandOutcome.FAILED]
-    return any(
-        (is_edited and bool(programs) and programs.issubset(programs_of(acting_part(one.command))))
-        or (words and one.command.endswith(words))
-        for one in failed
-    )
-
-
-def _from_outward(command: str) -> str:
-    found = _OUTWARD.search(command)
-    return command[found.start() :] if found else ""
-
-
 def _is_about(run: Run, change: FileOperation) -> bool:
     """Whether a change may concern a failure; if a compiler named places, it is to a file or a word in those lines."""
     found = () if failure_parts(run.line)[0] else places_in(run.output)
@@ -376,14 +354,6 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 
 _WORD = pattern(r"[^\W\d]\w{2,}")
 _MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml")  # of packages and tasks
-
-
-def _is_of_another_test(run: Run, change: FileOperation) -> bool:
-    """Whether a change is to a test file and touches none of the failed tests; helpers of tests have other names."""
-    tests = failure_parts(run.line)[0]
-    if not tests or not TEST_FILE.search(change.name) or change.name in run.output:
-        return False
-    return not any(test in text for test in tests for text in chain.from_iterable(change.replaced))
 
 
 def _judged(
@@ -422,10 +392,9 @@ def _judged(
     # If the file that the error names was edited, that was the remedy, and not another command.
     is_edited = is_check(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
-    is_prepared = passed and preparation(passed.command) != preparation(run.command)
-    before = [one for one in later if passed and not (fixes or is_prepared) and one.event < passed.event]
+    before = [one for one in later if passed and not fixes and one.event < passed.event]
     made = [one.command for one in before if sets_up(one, run)]
-    is_same = not other or as_run(other.command) == as_run(run.command) or (made and runs_again(other, run))
+    is_same = not other or shown(other.command) == shown(run.command) or (made and runs_again(other, run))
     if is_same and passed and not (fixes or made) and (place := entered(passed.command)) != entered(run.command):
         made = [f"cd {place}"] if place else []
     if other and not passed:
@@ -462,7 +431,7 @@ def _may_have_fixed(run: Run, between: Sequence[FileOperation], passed: Run | No
         of_others = of_others if names_of_tests(run.line) else set()
         between = [one for one in between if one.path not in of_others] or between
     else:
-        between = [one for one in between if not (one.is_in_passing or _is_of_another_test(run, one))]
+        between = [one for one in between if not one.is_in_passing]
     # An edit of a file without conflicts may be for something else.
     conflicts = conflicting_files(run.line)
     return [one for one in between if not conflicts or any(path.endswith(one.name) for path in conflicts)]

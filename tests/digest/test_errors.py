@@ -1002,17 +1002,6 @@ def test_a_line_that_was_taken_out_again_is_not_stated_as_the_fix() -> None:
     assert "/ 3.28" not in causes(says(FOUND), edits[0], answer("ok"), edits[1], answer("ok"))[0]
 
 
-def test_a_change_of_other_tests_leaves_a_failing_one_as_it_was() -> None:
-    failed = ran("pytest", "FAILED tests/test_tide.py::test_ebb - assert 1 == 2", is_error=True)
-    for path, line, state in (
-        ("tests/test_moon.py", "assert moon() == 2", "failing when last run"),
-        ("tests/test_moon.py", "test_ebb()", "not run again since changes to tests/test_moon.py"),
-        ("tests/test_tide.py", "assert ebb() == 2", "not run again since changes to tests/test_tide.py"),
-        ("tests/conftest.py", "phase = 2", "not run again since changes to tests/conftest.py"),
-    ):
-        assert state in shown(failed, edit(path, line))[0][0]
-
-
 def test_a_merge_whose_conflicts_were_all_edited_names_the_files() -> None:
     merged = ran(
         "git merge main", "CONFLICT (content): Merge conflict in src/a.py\nAutomatic merge failed", is_error=True
@@ -1363,8 +1352,6 @@ def test_a_check_that_repairs_what_it_finds_is_what_fixed_it() -> None:
     assert shown(failed, ran("npm run lint:fix", "Fixed 4 files."))[1] == [
         "`npm run lint`: Found 4 errors. → fixed by `npm run lint:fix`"
     ]
-    left = ran("npm run lint:fix", "Skipped 1 suggested fix.\nFixed 3 files.\nFound 1 warning.")
-    assert shown(failed, left) == (["`npm run lint`: Found 4 errors. — failing when last run"], [])
 
 
 def test_a_check_that_came_past_a_missing_file_says_itself_what_is_wrong() -> None:
@@ -1697,12 +1684,12 @@ def test_of_a_command_that_began_like_the_one_that_failed_the_place_where_it_dif
     assert line.endswith('docker && docker compose -f staging.yml logs north --tail 30"`')
 
 
-def test_no_edit_fixes_that_the_wrong_version_ran_but_what_brought_another() -> None:
+def test_no_edit_fixes_that_the_wrong_version_ran() -> None:
     failed = ran(
         "pnpm test", "ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment (bad Node.js version)", is_error=True
     )
     chain = 'export NVM_DIR="$HOME/.nvm" && . "$NVM_DIR/nvm.sh" && nvm use && pnpm test'
-    assert shown(failed, EDIT, ran(chain, "12 passed"))[1][0].endswith(f"→ passed later: `{chain}`")
+    assert shown(failed, EDIT, ran(chain, "12 passed"))[1][0].endswith("→ passed later")
 
 
 def test_what_was_removed_is_why_a_commit_went_through_however_it_was_written_then() -> None:
