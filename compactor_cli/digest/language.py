@@ -67,7 +67,6 @@ class FixedWords:
     passed_after = _Word("passed after", "在以下命令后通过", "次の実行後に成功")
     in_part = _Word("not run as a whole since", "此后未整体运行", "その後全体は未実行")
     then_failed = _Word("then failed", "之后失败", "その後失敗")
-    old_names = _Word("Old names in use", "仍在使用旧名称", "古い名前を使用中")
     unrepeated = _Word("Failed, not run as a whole since", "失败过，此后未整体运行", "失敗後、全体は未実行")
     instead = _Word("done by", "改由以下完成", "代わりに実行")
     also_in = _Word("also in", "另见于", "ほかに")

@@ -1214,18 +1214,6 @@ def test_a_commit_that_failed_is_done_by_a_later_commit_alone() -> None:
     assert (open_ones, len(fixed)) == ([], 1)
 
 
-def test_a_file_of_a_conflict_that_was_taken_from_one_side_is_not_fixed_by_an_edit() -> None:
-    conflicts = "\n".join(f"CONFLICT (content): Merge conflict in src/{name}.py" for name in "ab")
-    merged = ran("git rebase main", f"{conflicts}\nerror: could not apply", is_error=True)
-    taken = ran("git checkout --ours src/a.py src/b.py", "Updated 2 paths from the index")
-    done = ran("git add . && git rebase --continue", "Successfully rebased and updated refs/heads/x.")
-    edit = (call("Edit", "e", file_path="src/b.py", old_string="x = 1", new_string="x = 2"), answer("ok", "e"))
-    _, fixed = shown(merged, taken, edit, done)
-    assert fixed == [
-        "`git rebase main`: Merge conflict in src/a.py, src/b.py → fixed by src/b.py; `git checkout --ours`: src/a.py"
-    ]
-
-
 def test_a_check_that_fails_again_is_open_whatever_passed_between() -> None:
     command = "pytest tests/test_clock.py"
     failed = ran(command, "E   KeyError: 7\n1 failed", is_error=True)
@@ -1551,20 +1539,6 @@ def test_a_commit_that_a_hook_turned_down_was_done_by_the_one_without_it() -> No
     assert shown(refused, repair, done)[1] == [
         "`git commit -m …`: src/a.py:4:1: F401 unused → done by `git commit --no-verify -m 'Read it'`"
     ]
-
-
-def test_an_error_in_a_file_whose_edit_the_user_stopped_says_so() -> None:
-    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
-    lint = ran("npm run lint", "src/a.py:4:1: F401 unused", is_error=True)
-    edit = (
-        call("Edit", "s", file_path="src/a.py", old_string="x", new_string="y"),
-        answer(refused, "s", is_error=True),
-    )
-    (left,) = shown(lint, edit, user("wait, somebody else works on that file just now"), says("I leave it."))[0]
-    assert (
-        left
-        == "`npm run lint`: src/a.py:4:1: F401 unused — failing when last run; Stopped by the user: `Edit src/a.py`"
-    )
 
 
 def test_a_file_that_is_gone_is_not_what_fixed_an_error_where_others_are() -> None:

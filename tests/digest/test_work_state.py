@@ -652,15 +652,8 @@ def test_a_check_is_older_than_what_a_merge_brought_and_not_than_one_that_brough
     assert "before the newest edits" not in facts(fast.format("docs/tide.mdx"))[0]
 
 
-def test_the_region_of_a_conflict_that_was_seen_stands_with_it_and_only_its_own_file_fixes_it() -> None:
+def test_only_its_own_file_fixes_a_conflict() -> None:
     merge = ran("git merge origin/main", "Auto-merging b.py\nCONFLICT (content): Merge conflict in a.py", is_error=True)
-    region = "low = 1\n<<<<<<< HEAD\nhigh = 2\n=======\nhigh = 3\n>>>>>>> origin/main\n"
-    look = call("Read", "r", file_path="a.py"), answer(region, "r")
-    (text,) = texts(digest(conversation(user("merge it"), merge, look), 900), Section.PLAN)
-    assert "`<<<<<<< HEAD · high = 2 · ======= · high = 3 · >>>>>>> origin/main`" in text
-    other = call("Read", "o", file_path="notes.md"), answer(region, "o")
-    (text,) = texts(digest(conversation(user("merge it"), merge, other), 900), Section.PLAN)
-    assert "<<<<<<<" not in text
     edits = [
         (call("Edit", name, file_path=name, old_string="a", new_string="b"), answer("ok", name))
         for name in ("a.py", "b.py")
