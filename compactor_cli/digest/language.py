@@ -291,12 +291,6 @@ def dense_share(text: str) -> float:
     return dense / max(1, len(text) - text.count(" ") - text.count("\n"))
 
 
-def is_nearly(text: str, other: str) -> bool:
-    """Whether two messages are the same one with few words corrected."""
-    words, others = set(text.split()), set(other.split())
-    return len(others) >= _MIN_SAME_WORDS and 4 * len(words ^ others) <= len(words | others)
-
-
 def extends(text: str, other: str) -> bool:
     """Whether a message holds nearly all words of another, and has at least a quarter more words."""
     words, others = set(text.split()), set(other.split())

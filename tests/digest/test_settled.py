@@ -521,25 +521,6 @@ def test_a_long_answer_that_is_the_newest_request_stands_in_now_alone() -> None:
     assert rendered(one.summary).count(reply) == 1
 
 
-def test_a_yes_to_steps_that_were_proposed_settles_them() -> None:
-    plan = says(f"Here is what I would do.\n\n{PLAN.partition('It drifts.')[2]}\n\nShall I go on with that?")
-    (one,) = settled(plan, user("yes, go ahead"), *EDIT)
-    assert one == (
-        "Here is what I would do.: 1. Move `parse()` to clock.py · 2. Drop the cache · 3. Run the tests"
-        ' → "yes, go ahead" → edited clock.py'
-    )
-
-
-def test_the_steps_of_a_proposal_stand_under_what_opens_their_list() -> None:
-    shown = (
-        "Your proposal is cleaner: no linking at all. If a user has two names, those are two users.\n\n"
-        "So the scope is:\n\n**Phase 3: Clean Names**\n1. Derive the key from the name\n2. Hash the names\n"
-        "3. Remove the linking\n\nShall I add it?"
-    )
-    (text,) = settled(says(shown), user("yes, go ahead"), says("I go on."))
-    assert text.startswith("Phase 3: Clean Names: 1. Derive the key from the name")
-
-
 def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refusal_of_one_is_no_word() -> None:
     stopped = answer(REFUSED.partition(" To tell")[0], "p", is_error=True)
     again = call("ExitPlanMode", "q", plan=PLAN), answer(APPROVED, "q")
@@ -621,13 +602,6 @@ def test_what_is_asked_for_after_an_offer_to_go_on_with_the_next_thing_is_no_ans
     for reply, shown in (("respond to the PR comments", []), ("no, #93", ['Move to PR #91 next? → "no, #93"'])):
         one = digest(conversation(*asked, user(reply), says("I do."), user("and then?")), 1_500)
         assert texts(one, Section.DECISIONS) == shown
-
-
-def test_what_the_user_agreed_to_and_stopped_with_a_question_before_anything_was_done_is_not_settled() -> None:
-    asked = user("find the files of the agents"), says("Shall I take the newest files by their time?")
-    begun = call("Bash", "b", command="ls -t agents")
-    one = digest(conversation(*asked, user("yes"), begun, user("wait, could two of them run at once?")), 1_500)
-    assert texts(one, Section.DECISIONS) == []
 
 
 def test_a_choice_whose_work_the_user_stopped_says_so() -> None:
