@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from itertools import islice, takewhile
 from math import inf
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from compactor_cli.digest.checks import (
     COMPILER_PLACE,
@@ -236,25 +236,17 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
 
 def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
     """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, or
-    a later run got past the path that it missed, or called what the error says to use."""
+    a later run called what the error says to use."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     was_deleted = any(one.event > run.event and one.path in run.command for one in gone)
     named = _SAYS_TO_USE.search(run.line)
     is_called = named is not None and any(one.key.startswith(f"{named[1]} ") for one in later)
-    return bool(is_given_up or of_one_use or was_deleted or is_called) or _got_past_it(run, later)
+    return bool(is_given_up or of_one_use or was_deleted or is_called)
 
 
 # `This needs the full runtime. Use: cargo tides <command>`
 _SAYS_TO_USE = pattern(r"\b[Uu]se:? [`'\"]?([a-z][\w.-]*(?: [a-z][\w-]*)+)")
-
-
-def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
-    """Whether a command with other steps around it failed on a missing path, and a later run of it got past that and
-    still does not pass: the error of the later run counts."""
-    failing = (one for one in later if one.outcome is not CommandOutcome.OK)
-    came = (one for one in failing if one.output.strip() and run.line not in one.output)
-    return run.key != run.command and _MISSED.search(run.line) is not None and any(runs_again(one, run) for one in came)
 
 
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
@@ -308,34 +300,20 @@ _EXPLAINS = pattern(
 )
 
 
-def _explaining(events: Sequence[Event]) -> list[tuple[int, list[str]]]:
+def _explaining(events: Sequence[Event]) -> dict[int, list[str]]:
     """The messages in which the assistant lets errors be, by position, with the sentences that do so for certain."""
     spoken = ((n, one.text) for n, one in enumerate(events) if one.kind is EventKind.ASSISTANT)
     found = ((number, sentences(text)) for number, text in spoken if _EXPLAINS.search(text))
-    return [(n, [one for one in spoken if _EXPLAINS.search(one) and not GUESS.search(one)]) for n, spoken in found]
+    return {n: [one for one in spoken if _EXPLAINS.search(one) and not GUESS.search(one)] for n, spoken in found}
 
 
-def _explained(events: Sequence[Event], run: Run, explaining: Sequence[tuple[int, list[str]]]) -> str:
-    """The sentence by which the assistant lets an error be, or an empty string.
-
-    In the next message, or in any later one if the sentence names the program or quotes the error.
-    """
+def _explained(events: Sequence[Event], run: Run, explaining: Mapping[int, Sequence[str]]) -> str:
+    """The sentence by which the assistant lets an error be in its next message, or an empty string."""
     near = range(run.event + 1, min(run.event + _MAX_EXPLAINING, len(events)))
     following = next((number for number in near if events[number].kind is EventKind.ASSISTANT), -1)
-    names = programs_of(run.command)
-    for number, spoken in islice(explaining, bisect_left(explaining, run.event, key=itemgetter(0)), None):
-        of_it = (one for one in spoken if number == following or _names(one, names, run.line))
-        if explained := next(of_it, ""):
-            return explained
-    return ""
+    return next(iter(explaining.get(following, ())), "")
 
 
-def _names(sentence: str, programs: Collection[str], line: str) -> bool:
-    """Whether a sentence names one of the programs, or quotes a part of the error line."""
-    return any(name in sentence for name in programs) or any(name in line for name in _QUOTED.findall(sentence))
-
-
-_QUOTED = pattern(r"`([^`\n]{4,})`")
 GUESS = pattern(
     r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|almost certainly|seems?|suggests?"
     r"|I (?:think|suspect))\b|\?$",

@@ -1524,13 +1524,6 @@ def test_a_check_in_a_folder_grows_old_by_edits_of_its_own_package() -> None:
     assert not any("Passed before" in text for text in texts(one, Section.PLAN))
 
 
-def test_what_is_said_of_an_error_later_by_the_name_of_its_command_stands_with_it() -> None:
-    later = says("I go on."), says("All is green; `pytest` has a pre-existing failure of the gauge.")
-    (known,) = shown(FAILED, *later)[0]
-    assert known.endswith('— "All is green; `pytest` has a pre-existing failure of the gauge."')
-    assert shown(FAILED, *later[:1], says("The crane is unrelated."))[0][0].endswith("failing when last run")
-
-
 def test_a_commit_that_a_hook_turned_down_was_done_by_the_one_without_it() -> None:
     unused = "src/a.py:4:1: F401 unused\nhusky - pre-commit script failed (code 1)"
     refused = ran("git commit -m 'Read it'", unused, is_error=True)
