@@ -28,7 +28,6 @@ from compactor_cli.digest.replies import (
     last_question,
     options_of,
     question_of_options,
-    replies_to_each,
 )
 from compactor_cli.digest.statements import LIMITS, QUESTION_MARKS, StatementForm, records_of, statements_of
 from compactor_cli.digest.texts import COLONS, ELLIPSIS, one_line, opening, sentences
@@ -261,11 +260,6 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     whole = one_line(event.text)
     question = last_question(before.text) or (last_proposal(before.text) if begins_with_assent(whole) else "")
     options = options_of(before.text)
-    if each := _answers_to_each(event.text, options):
-        for asked, reply in each:
-            text = f'{opening(asked, _MAX_ASKED_CHARS)}{ANSWERED}{opening(reply, _MAX_ANSWER_CHARS)}"'
-            yield Decision(text=text, records=records_of((before.record, event.record)), weight=_ASKED)
-        return
     chosen = chosen_options(whole, options)
     answers = chosen or is_yes_or_no(whole)
     if chosen and question:
@@ -342,13 +336,6 @@ def _choice(
         leaves_open=leaves_open,
         turn=turn,
     )
-
-
-def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The entries of a list with the user's reply to each; empty unless most are questions or get a yes or no."""
-    pairs = replies_to_each(answer, options)
-    answers = sum(asks(asked) or is_yes_or_no(reply) for asked, reply in pairs)
-    return pairs if 2 * answers > len(pairs) else []
 
 
 # A reply that leaves the choice to the agent, and a question whether there is more to ask.

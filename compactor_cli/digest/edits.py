@@ -478,27 +478,3 @@ def _words(text: str) -> set[str]:
     """The words of a text, also those within names, without paths."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\w.-]+/[\w./:-]+", " ", text))
     return set(re.findall(r"[a-z]{4,}", apart.lower()))
-
-
-def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:
-    """By file, the first line that edits wrote to debug and that still stands, with the record of its edit."""
-    standing: dict[str, dict[str, int]] = {}
-    for one in operations:
-        found = standing.setdefault(one.path, {})
-        if one.action in (FileAction.DELETE, FileAction.REVERT) or one.path.endswith(PROSE):
-            found.clear()
-        for old, new in one.replaced if one.action in WRITING else ():
-            before, after = ({line.strip() for line in text.split("\n")} for text in (old, new))
-            for line in before - after if old else {*found} - after:
-                found.pop(line, None)
-            found |= {line: one.record for line in sorted(after - before) if _DEBUGS.search(line)}
-    return {path: next(iter(found.items())) for path, found in standing.items() if found}
-
-
-# `# debug output`, `// TODO: remove`, `console.log("debug …`
-_DEBUGS = pattern(
-    r"(?<![#/])(?://|#|/\*)\s*(?:debug(?:ging)?(?=\W*$|:|\W? ?(?:code|line|log|only|output|print|statement))"
-    r"|(?:temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b)"
-    r"|\b(?:console\.(?:log|debug|error)|print|printf|println!?|log)\(f?[\"'`]\[?(?:debug|dbg)\b",
-    re.IGNORECASE,
-)

@@ -99,7 +99,6 @@ class FixedWords:
     unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
     offered = _Word("Offered, not answered", "已提议，未获答复", "提案済み、回答なし")
     untried = _Word("Tests edited and not run", "已修改但未运行的测试", "編集したが未実行のテスト")
-    debugging = _Word("Debugging lines left in", "遗留的调试代码行", "残っているデバッグ行")
     stashed = _Word("Put away by git stash", "已被 git stash 收起", "git stash で退避済み")
     no_commit = _Word("no commit in these records", "这些记录中没有提交", "この記録にコミットなし")
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")

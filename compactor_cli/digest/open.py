@@ -14,7 +14,7 @@ from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, done_instead, is_check
 from compactor_cli.digest.commands import command_key, failing_part, sent_subject, shown
 from compactor_cli.digest.commits import ends_of, is_push_forbidden
-from compactor_cli.digest.edits import WRITING, FixingLine, debugging_lines
+from compactor_cli.digest.edits import WRITING, FixingLine
 from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
@@ -116,11 +116,6 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
     if unrun := _asked_and_not_run(analysis):
         asked, records = unrun
         lines.append((words.unrun, words.comma.join(asked[:_MAX_STALE]), records))
-    if debugging := debugging_lines(analysis.operations):
-        named = words.comma.join(
-            f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
-        )
-        lines.append((words.debugging, named, [record for _, record in debugging.values()]))
     if work.unpushed and not is_push_forbidden(analysis.events):
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"'.strip() for commit in work.unpushed[-_MAX_STALE:])

@@ -544,21 +544,6 @@ def test_what_a_user_came_for_settles_no_question(asked: str) -> None:
     assert texts(digest(conversation(user("hello"), *came), 900), Section.DECISIONS) == []
 
 
-def test_what_the_user_replies_to_each_of_several_questions_stands_with_its_question() -> None:
-    asked = says(
-        "### Questions\n1. **Old gauges**: should we show them?\n2. **Depth**: how far back do we look?\n"
-        "3. **Closed harbours**: one list or two?\n\nShall I begin?"
-    )
-    assert decided(asked, user("1. no\n2. fifty tides\n3. one, and mark\nthe closed ones")) == [
-        'Old gauges: should we show them? → "no"',
-        'Depth: how far back do we look? → "fifty tides"',
-        'Closed harbours: one list or two? → "one, and mark the closed ones"',
-    ]
-    done = says("Done:\n1. the gauges are read\n2. the page is written\n\nWhat comes next?")
-    own = 'What comes next? → "1. sort them by height 2. write the docs"'
-    assert decided(done, user("1. sort them by height\n2. write the docs")) == [own]
-
-
 def test_agreement_to_a_proposal_without_a_question_is_stated_with_it() -> None:
     proposed = says("The gate is late. I'd suggest a timer in `open_gate` and no second thread. It costs nothing.")
     assert decided(proposed, user("Agreed. Keep the log as it is though.")) == [
@@ -626,16 +611,6 @@ def test_a_question_of_one_word_is_asked_of_what_the_options_are_for() -> None:
         Section.DECISIONS,
     )
     assert shown[0].startswith('When the store is locked already: → "B)": Give up at once')
-
-
-def test_replies_with_numbers_on_one_line_stand_each_with_its_question() -> None:
-    asked = "Questions for you:\n1. Do you prefer the marks or lines?\n2. Should the newest gauge be on the left?"
-    session = user("draw the gauges"), says(asked), user("1. i like the marks, 2. left most, or none"), *EDIT
-    settled_texts = texts(digest(conversation(*session), 2_000), Section.DECISIONS)
-    assert [text.partition(" → edited")[0] for text in settled_texts] == [
-        'Do you prefer the marks or lines? → "i like the marks"',
-        'Should the newest gauge be on the left? → "left most, or none"',
-    ]
 
 
 def test_what_the_user_leaves_to_the_agent_rejects_no_option_and_whether_there_is_more_to_ask_settles_nothing() -> None:

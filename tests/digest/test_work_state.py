@@ -601,23 +601,6 @@ def test_what_codex_tells_of_a_call_before_its_output_is_none_of_it() -> None:
     assert result.text == "Process exited with code 0\nChecked 763 files"
 
 
-def test_a_line_that_was_written_to_debug_is_open_until_it_is_taken_out() -> None:
-    def edited(number: str, old: str, new: str) -> tuple[Message, Message]:
-        return call("Edit", number, file_path="src/tide.ts", old_string=old, new_string=new), answer("ok", number)
-
-    debug = "  // Debug: which gauges come\n  console.log(gauges);"
-    left = edited("1", "  const x = 1;", f"  const x = 1;\n{debug}")
-    taken = edited("2", f"{debug}\n  return x;", "  return x;")
-    named = "Debugging lines left in: src/tide.ts (`// Debug: which gauges come`)"
-    asked = user("why is the tide empty?")
-    assert named in texts(digest(conversation(asked, left, says("I look.")), 2_000), Section.PLAN)
-    done = digest(conversation(asked, left, taken, says("I look.")), 2_000)
-    assert not any("Debugging" in text for text in texts(done, Section.PLAN))
-    heading = edited("1", "/// Pins", "/// ## Debug mode\n/// Debug builds pin nothing\n// debug mode is off")
-    told = digest(conversation(asked, heading, says("I look.")), 2_000)
-    assert not any("Debugging" in text for text in texts(told, Section.PLAN))
-
-
 def test_tests_that_were_written_and_not_run_are_open() -> None:
     written = (call("Write", "1", file_path="tests/tide.spec.ts", content="it('turns')"), answer("ok", "1"))
     checked = ran("npx tsc --noEmit tests/tide.spec.ts", "")
