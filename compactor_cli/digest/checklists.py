@@ -216,9 +216,9 @@ def done_since(
     """What became of steps, by their texts, where a later record shows it.
 
     ``steps``: each with the record after which others count. What shows it is a commit whose subject holds half of the
-    step's words (for a step that only says to commit, any commit), an edit (see `_edited`), or commands (see `_is_run`
-    and `_is_served`). While some steps are ``begun``, edits count for these only. Looked at are the first steps, and
-    the newest edits and commands.
+    step's words (for a step that only says to commit, any commit), an edit (see `_edited`), or commands (see
+    `_is_run`). While some steps are ``begun``, edits count for these only. Looked at are the first steps, and the
+    newest edits and commands.
     """
     steps = steps[:_MAX_STEPS]
     first = min((record for _, record in steps), default=len(events))
@@ -227,7 +227,7 @@ def done_since(
     commands = [e for e in events if e.record > first and e.kind is EventKind.CALL and e.tool is ToolKind.COMMAND]
     # The text of a here-document, such as a commit's message, is not what a command does.
     lines = ((event.record, event.text.partition("<<")[0]) for event in commands[-_MAX_LATER:])
-    ran = [(record, line, beginnings(line)) for record, line in lines]
+    ran = [(record, beginnings(line)) for record, line in lines]
     texts = [text for text, _ in steps]
     edited = {
         since: _edited(texts, [(file, changed) for record, file, changed in edits if record > since])
@@ -244,10 +244,8 @@ def done_since(
             found[text] = f"{words.committed} {made[-1].name}"
         elif text in edited[record] and (text in begun or not begun):
             found[text] = words.edited_later
-        else:
-            since = [(line, command) for when, line, command in ran if when > record]
-            if _is_run(named, [command for _, command in since]) or _is_served(text, [line for line, _ in since]):
-                found[text] = words.resumed
+        elif _is_run(named, [command for when, command in ran if when > record]):
+            found[text] = words.resumed
     return found
 
 
@@ -260,20 +258,6 @@ def _is_run(named: frozenset[str], commands: Sequence[frozenset[str]]) -> bool:
         return "push" in named and any("push" in command for command in commands)
     is_one = len(named) > 1 and any(map(named.issubset, commands))
     return is_one or ("run" in named and named <= frozenset[str]().union(*commands))
-
-
-def _is_served(step: str, commands: Sequence[str]) -> bool:
-    """Whether each thing that a step names stands in a command with the step's first word: close, merge, delete, run.
-
-    False where it names nothing.
-    """
-    verb, things = step.partition(" ")[0].lower(), _THING.findall(step)
-    done = [command for command in commands if verb in command.lower().split()]
-    return bool(things) and all(any(thing in command for command in done) for thing in things)
-
-
-# An issue, a request to merge or a worker, by its number or by a name that was given to it: `#12`, `tide-gauge`.
-_THING = re.compile(r"#\d+|(?<![\w./-])[a-z]\w*-\w{2,}(?![\w-])")
 
 
 # The words, as `beginnings` gives them, of steps that only say to commit, or to push.

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from operator import attrgetter
 
-from compactor_cli.digest.commands import LEADING, PUTS_AWAY, STASHES, is_read_only, shown
+from compactor_cli.digest.commands import PUTS_AWAY, STASHES, is_read_only, shown
 from compactor_cli.digest.edits import PROSE
 from compactor_cli.digest.error_lines import error_line, placed
 from compactor_cli.digest.events import Event
@@ -164,14 +164,6 @@ def task_of(program: str, command: str) -> str:
         return ""
     found = re.search(rf"(?<![\w-]){re.escape(program)}\d* ([a-z][a-z-]+)(?![^\s;&|)])", command)
     return found[1] if found else ""
-
-
-def leaves_some(run: Run) -> bool:
-    """Whether a check that repairs what it finds reports problems that are left."""
-    return REPAIRS.search(run.key) is not None and _LEFT.search(run.output) is not None
-
-
-_LEFT = pattern(r"^\W*Found [1-9]\d* (?:errors?|warnings?)\.?\s*$|\b[1-9]\d* remaining\b", re.MULTILINE)
 
 
 def selects_some(words: Sequence[str]) -> bool:
@@ -351,28 +343,6 @@ def entered(command: str) -> str:
 _ENTERS = pattern(r"(?:\A|&&|;)\s*cd (\"[^\"]+\"|'[^']+'|[^\s;&|\"']+)")
 
 
-def preparation(command: str) -> str:
-    """The leading steps of a command that set variables or load the version of a runtime, as a chain; may be empty."""
-    steps = [step.strip() for step in (LEADING.match(command) or [""])[0].split("&&")]
-    return " && ".join(step for step in steps if _SETS_UP.match(step))
-
-
-def as_run(command: str) -> tuple[str, str]:
-    """What a command line was set up with (`preparation`), and what it did (`shown`)."""
-    return preparation(command), shown(command)
-
-
-_SETS_UP = pattern(r"export |source |\. |nvm |\w+=(?!\$?['\"][^'\"]*\n|\$')")
-
-
-def is_of_another_package(run: Run, changes: Sequence[FileOperation]) -> bool:
-    """Whether a check is limited to a package, or to files, and none of these changes is there; False without any."""
-    if not changes:
-        return False
-    is_elsewhere = _PACKAGE.search(run.command) is not None and not _package(run, changes)
-    return is_elsewhere or not any(map(_reach(run, changes), changes))
-
-
 def _package(run: Run, changes: Sequence[FileOperation]) -> str:
     """The folder of the package that a check names or is run in, if one of the changes is in it; else empty."""
     found = _PACKAGE.search(run.command)
@@ -496,11 +466,9 @@ _AROUND = frozenset("cd q echo grep head tail cat sleep export source".split())
 def done_instead(command: str, failed: str, stated: str, chars: int) -> str:
     """A command that did what ``failed`` had not, in about ``chars`` characters, which show how the two differ.
 
-    ``stated``: the text by which ``failed`` is shown. Another preparation comes first, in up to twice ``chars``. Of a
-    long chain, only the part that calls the program of ``failed`` is given.
+    ``stated``: the text by which ``failed`` is shown. Of a long chain, only the part that calls the program of
+    ``failed`` is given.
     """
-    if (steps := preparation(command)) and steps != preparation(failed):
-        return f"{head(steps, 2 * chars)} && {brief(command, chars)}"
     line, failed_line = shown(command), shown(failed)
     parts = command.split(" && ")
     if len(line) > chars and all(part.count('"') % 2 == part.count("'") % 2 == 0 for part in parts):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, dense_share, shares_term, terms, words_of
-from compactor_cli.digest.messages import PLEASE, PROMPT
+from compactor_cli.digest.messages import PROMPT
 from compactor_cli.digest.noise import is_narration
 from compactor_cli.digest.replies import (
     QUESTION_WORDS,
@@ -28,7 +28,6 @@ from compactor_cli.digest.replies import (
     last_question,
     options_of,
     question_of_options,
-    replies_to_each,
 )
 from compactor_cli.digest.statements import LIMITS, QUESTION_MARKS, StatementForm, records_of, statements_of
 from compactor_cli.digest.texts import COLONS, ELLIPSIS, one_line, opening, sentences
@@ -116,7 +115,6 @@ def decisions(
     ``taken_back``: positions of messages whose sentences settle nothing (see `overturned`).
     """
     found: dict[str, Decision] = {}
-    agreed, agreed_at = "", -1
     last = -1
     for number, event in enumerate(events):
         if event.kind is EventKind.RESULT and event.tool is ToolKind.PLAN and event.call >= 0:
@@ -134,10 +132,6 @@ def decisions(
             last = -1
         elif not event.refusal:
             continue
-        if event.kind is EventKind.USER:
-            if agreed and _asks_back(event, events[agreed_at + 1 : number]):
-                found.pop(agreed, None)
-            agreed = ""  # only the next message can stop what was agreed to
         if _RECONSIDERS.match(event.refusal or (event.text if event.kind is EventKind.USER else "")):
             given = next((key for key, one in reversed(found.items()) if len(one.records) > 1), None)
             if given and found[given].records[-1] >= event.record - _MAX_RECONSIDERED_RECORDS:
@@ -145,22 +139,12 @@ def decisions(
         for decision in new:
             # Of a question that is asked again, the last answer counts.
             _replace(found, decision.text.partition(ANSWERED)[0], decision)
-            if event.kind is EventKind.USER:
-                agreed, agreed_at = decision.text.partition(ANSWERED)[0], number
     return tuple(found.values())
 
 
 def _is_typed_anew(event: Event, after: Sequence[Event]) -> bool:
     """Whether the user's next message repeats this one and goes on."""
     return any(one.kind is EventKind.USER and one.text.startswith(event.text.rstrip(" .!?")) for one in after)
-
-
-def _asks_back(event: Event, since: Sequence[Event]) -> bool:
-    """Whether the user, before anything was done, asks back about what they agreed to, or at once agrees anew."""
-    is_done = any(one.kind is EventKind.RESULT and one.call >= 0 and not one.is_refusal for one in since)
-    is_stopped = all(one.kind is EventKind.CALL or one.is_refusal for one in since[-1:])
-    asks_back = any(mark in event.text for mark in QUESTION_MARKS)
-    return is_stopped and not is_done and (asks_back or (not since and begins_with_assent(event.text)))
 
 
 def _replace(found: dict[str, Decision], key: str, decision: Decision) -> None:
@@ -206,7 +190,7 @@ _STEPS = tuple(
         r"^#{2,3} +(.+)$",
     )
 )
-_MIN_STEPS, _MAX_STEPS, _MAX_STEP_CHARS, _SAME_CHARS = 3, 8, 60, 40
+_MAX_STEPS, _MAX_STEP_CHARS, _SAME_CHARS = 8, 60, 40
 
 
 def _of_assistant(event: Event) -> Iterator[Decision]:
@@ -276,11 +260,6 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     whole = one_line(event.text)
     question = last_question(before.text) or (last_proposal(before.text) if begins_with_assent(whole) else "")
     options = options_of(before.text)
-    if each := _answers_to_each(event.text, options):
-        for asked, reply in each:
-            text = f'{opening(asked, _MAX_ASKED_CHARS)}{ANSWERED}{opening(reply, _MAX_ANSWER_CHARS)}"'
-            yield Decision(text=text, records=records_of((before.record, event.record)), weight=_ASKED)
-        return
     chosen = chosen_options(whole, options)
     answers = chosen or is_yes_or_no(whole)
     if chosen and question:
@@ -309,12 +288,6 @@ def _answered(before: Event, event: Event) -> Iterator[Decision]:
     asked = _with_subject(question, before.text) if event.is_answer else opening(question, _MAX_CHARS)
     named = set(terms(_GO_ON.sub("", question)))
     names_little = _ASKS_OF_THE_TEXT.match(question) or len(named) < _MIN_AGREED_TERMS
-    # A yes to a question that names its subject answers the question, not the plan above it.
-    agrees = names_little and not chosen and begins_with_assent(PLEASE.sub("", answer))
-    plan = _plan_in(before.text) if agrees else ""
-    if plan:
-        yield Decision(text=f'{plan}{ANSWERED}{answer}"', records=records, weight=TAKEN, turn=event.turn)
-        return
     is_short = _is_of_few_words(answer)
     is_go_ahead = names_little or (is_short and _OFFERS_WORK.match(question))
     if not (chosen or event.is_answer) and is_go_ahead and begins_with_assent(answer):
@@ -365,29 +338,6 @@ def _choice(
     )
 
 
-def _answers_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The entries of a list with the user's reply to each; empty unless most are questions or get a yes or no."""
-    pairs = replies_to_each(answer, options)
-    answers = sum(asks(asked) or is_yes_or_no(reply) for asked, reply in pairs)
-    return pairs if 2 * answers > len(pairs) else []
-
-
-def _plan_in(text: str) -> str:
-    """The outline of the steps that a message proposes; empty if it lists fewer than `_MIN_STEPS`."""
-    shown = _PROPOSES_STEPS.search(text)
-    steps = [*_STEPS[1].finditer(text, shown.start())] if shown else []
-    if not shown or len(steps) < _MIN_STEPS:
-        return ""
-    # Of several paragraphs before the steps, the last one introduces them.
-    opens = text[shown.start() : steps[0].start()].rstrip().rfind("\n\n") + 1
-    return outline(text[shown.start() + opens :].lstrip())
-
-
-# A line that proposes the steps below it: `I suggest this approach:`.
-_PROPOSES_STEPS = pattern(
-    r"^(?!\W*\d).{0,160}\b(?:plan|steps|approach|propose|proposal|suggest|recommend|I'll|I'd|I will|I would)\b.*",
-    re.IGNORECASE | re.MULTILINE,
-)
 # A reply that leaves the choice to the agent, and a question whether there is more to ask.
 _LEAVES_OPEN = pattern(
     r"\W*(?:(?:not sure|no idea|don'?t know)\b\W*)?"

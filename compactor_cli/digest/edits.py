@@ -245,36 +245,6 @@ def is_renamed(old: str, new: str) -> bool:
 _NAME = re.compile(r"[A-Za-z_$]\w{2,}")
 
 
-def renamed_since(operations: Sequence[FileOperation]) -> dict[str, dict[str, str]]:
-    """The names that a file calls and that an edit of another file renamed since: new by old name, by path.
-
-    A file that was edited after the rename is left out, and so is one whose whole text since has no such call.
-    """
-    # Few sessions rename anything, and only in these is it worth finding what each file calls.
-    if not any(is_renamed(old, new) for one in operations for old, new in one.replaced):
-        return {}
-    called: dict[str, set[str]] = {}
-    found: dict[str, dict[str, str]] = {}
-    for one in operations:
-        for old, new in one.replaced:
-            if is_renamed(old, new):
-                users = (path for path, names in called.items() if old in names and path != one.path)
-                for path in users:
-                    found.setdefault(path, {})[old] = new
-        calls = {name for _, new in one.replaced for name in _CALLED.findall(new)}
-        if any(not old for old, _ in one.replaced):  # its whole text
-            called[one.path] = calls
-            found[one.path] = {old: new for old, new in found.get(one.path, {}).items() if old in calls}
-        elif one.replaced:
-            called.setdefault(one.path, set()).update(calls)
-            found.pop(one.path, None)
-    return {path: names for path, names in found.items() if names}
-
-
-# The name of a function that is called, not defined: `lowTide` of `lowTide(`, but not of `def lowTide(`.
-_CALLED = re.compile(r"(?<!def )(?<!func )(?<!function )\b([A-Za-z_$]\w{2,})(?=\()")
-
-
 def _defined(text: str, names_headings: bool, *, names_code: bool = True) -> Iterator[tuple[str, bool]]:
     """The names that a text defines, each with whether it is an indented ``const``: a value within something."""
     for found in _definition().finditer(_FENCED.sub("", text) if names_headings else text):
@@ -508,27 +478,3 @@ def _words(text: str) -> set[str]:
     """The words of a text, also those within names, without paths."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[\w.-]+/[\w./:-]+", " ", text))
     return set(re.findall(r"[a-z]{4,}", apart.lower()))
-
-
-def debugging_lines(operations: Iterable[FileOperation]) -> dict[str, tuple[str, int]]:
-    """By file, the first line that edits wrote to debug and that still stands, with the record of its edit."""
-    standing: dict[str, dict[str, int]] = {}
-    for one in operations:
-        found = standing.setdefault(one.path, {})
-        if one.action in (FileAction.DELETE, FileAction.REVERT) or one.path.endswith(PROSE):
-            found.clear()
-        for old, new in one.replaced if one.action in WRITING else ():
-            before, after = ({line.strip() for line in text.split("\n")} for text in (old, new))
-            for line in before - after if old else {*found} - after:
-                found.pop(line, None)
-            found |= {line: one.record for line in sorted(after - before) if _DEBUGS.search(line)}
-    return {path: next(iter(found.items())) for path, found in standing.items() if found}
-
-
-# `# debug output`, `// TODO: remove`, `console.log("debug …`
-_DEBUGS = pattern(
-    r"(?<![#/])(?://|#|/\*)\s*(?:debug(?:ging)?(?=\W*$|:|\W? ?(?:code|line|log|only|output|print|statement))"
-    r"|(?:temp(?:orary)?(?: debug\w*| log\w*)|todo:? remove)\b)"
-    r"|\b(?:console\.(?:log|debug|error)|print|printf|println!?|log)\(f?[\"'`]\[?(?:debug|dbg)\b",
-    re.IGNORECASE,
-)

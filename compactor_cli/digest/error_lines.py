@@ -211,19 +211,6 @@ def conflicting_files(line: str) -> tuple[str, ...]:
     return tuple(line.removeprefix(MERGE_CONFLICT).split(", ")) if line.startswith(MERGE_CONFLICT) else ()
 
 
-def conflict_region(text: str) -> str:
-    """The last conflict region of a file's text, as one line; an empty string where there is none, or it is long.
-
-    One with a backtick is left out, too.
-    """
-    found = _REGION.findall(text)
-    region = " · ".join(line.strip() for line in found[-1].split("\n") if line.strip()) if found else ""
-    return region if len(region) <= _MAX_REGION_CHARS and "`" not in region else ""
-
-
-_REGION, _MAX_REGION_CHARS = pattern(r"^<{7} .*\n(?:.*\n)*?>{7} .*$", re.MULTILINE), 500
-
-
 # A line that explains no failure: a stack frame, a test or package that passed, a log line that is not an error.
 _SAYS_LITTLE = pattern(
     r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] |npm error (?:code|path|workspace|location|command) )"

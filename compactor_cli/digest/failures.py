@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile
 from math import inf
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from compactor_cli.digest.checks import (
     COMPILER_PLACE,
     PLACED_FILE,
     TEST_FILE,
     after,
-    as_run,
     contains,
     entered,
     in_package,
@@ -32,11 +31,10 @@ from compactor_cli.digest.checks import (
     may_look_at,
     places_in,
     places_line,
-    preparation,
     programs_of,
     task_of,
 )
-from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside
+from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside, shown
 from compactor_cli.digest.commits import PUSHES
 from compactor_cli.digest.edits import PROSE, FixingLine, fixing_line
 from compactor_cli.digest.error_lines import (
@@ -189,8 +187,7 @@ def find_errors(
                 newest[run.key, run.line] = replace(found, fixing=_fixing(found, edits), is_in_part=is_in_part)
                 continue
             newest |= partly
-            is_past = _is_tried_again(run, later, is_edited=bool(since))
-            if not (is_past or any(fails_otherwise(run, one, read) for one in without)):
+            if not any(fails_otherwise(run, one, read) for one in without):
                 # In the output of tests, such lines may be logs.
                 named = () if failed_tests(run.output) else erring_files(run.output).items()
                 files = tuple(file for file, line in named if not any(is_about(path, line) for path in found.fixes))
@@ -239,25 +236,17 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
 
 def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
     """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, or
-    a later run got past the path that it missed, or called what the error says to use."""
+    a later run called what the error says to use."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     was_deleted = any(one.event > run.event and one.path in run.command for one in gone)
     named = _SAYS_TO_USE.search(run.line)
     is_called = named is not None and any(one.key.startswith(f"{named[1]} ") for one in later)
-    return bool(is_given_up or of_one_use or was_deleted or is_called) or _got_past_it(run, later)
+    return bool(is_given_up or of_one_use or was_deleted or is_called)
 
 
 # `This needs the full runtime. Use: cargo tides <command>`
 _SAYS_TO_USE = pattern(r"\b[Uu]se:? [`'\"]?([a-z][\w.-]*(?: [a-z][\w-]*)+)")
-
-
-def _got_past_it(run: Run, later: Sequence[Run]) -> bool:
-    """Whether a command with other steps around it failed on a missing path, and a later run of it got past that and
-    still does not pass: the error of the later run counts."""
-    failing = (one for one in later if one.outcome is not CommandOutcome.OK)
-    came = (one for one in failing if one.output.strip() and run.line not in one.output)
-    return run.key != run.command and _MISSED.search(run.line) is not None and any(runs_again(one, run) for one in came)
 
 
 def _may_fix(run: Run, changes: Sequence[FileOperation]) -> Sequence[FileOperation]:
@@ -311,58 +300,25 @@ _EXPLAINS = pattern(
 )
 
 
-def _explaining(events: Sequence[Event]) -> list[tuple[int, list[str]]]:
+def _explaining(events: Sequence[Event]) -> dict[int, list[str]]:
     """The messages in which the assistant lets errors be, by position, with the sentences that do so for certain."""
     spoken = ((n, one.text) for n, one in enumerate(events) if one.kind is EventKind.ASSISTANT)
     found = ((number, sentences(text)) for number, text in spoken if _EXPLAINS.search(text))
-    return [(n, [one for one in spoken if _EXPLAINS.search(one) and not GUESS.search(one)]) for n, spoken in found]
+    return {n: [one for one in spoken if _EXPLAINS.search(one) and not GUESS.search(one)] for n, spoken in found}
 
 
-def _explained(events: Sequence[Event], run: Run, explaining: Sequence[tuple[int, list[str]]]) -> str:
-    """The sentence by which the assistant lets an error be, or an empty string.
-
-    In the next message, or in any later one if the sentence names the program or quotes the error.
-    """
+def _explained(events: Sequence[Event], run: Run, explaining: Mapping[int, Sequence[str]]) -> str:
+    """The sentence by which the assistant lets an error be in its next message, or an empty string."""
     near = range(run.event + 1, min(run.event + _MAX_EXPLAINING, len(events)))
     following = next((number for number in near if events[number].kind is EventKind.ASSISTANT), -1)
-    names = programs_of(run.command)
-    for number, spoken in islice(explaining, bisect_left(explaining, run.event, key=itemgetter(0)), None):
-        of_it = (one for one in spoken if number == following or _names(one, names, run.line))
-        if explained := next(of_it, ""):
-            return explained
-    return ""
+    return next(iter(explaining.get(following, ())), "")
 
 
-def _names(sentence: str, programs: Collection[str], line: str) -> bool:
-    """Whether a sentence names one of the programs, or quotes a part of the error line."""
-    return any(name in sentence for name in programs) or any(name in line for name in _QUOTED.findall(sentence))
-
-
-_QUOTED = pattern(r"`([^`\n]{4,})`")
 GUESS = pattern(
     r"\b(?:might|may|could|probably|likely|possibl[ey]|perhaps|maybe|almost certainly|seems?|suggests?"
     r"|I (?:think|suspect))\b|\?$",
     re.IGNORECASE,
 )
-
-
-def _is_tried_again(run: Run, later: Sequence[Run], *, is_edited: bool) -> bool:
-    """Whether a handover failed again later: the last try says what is open. A try ends with the same command or, after
-    edits, calls the same programs."""
-    if not is_outward(run.command):
-        return False
-    programs, words = set(programs_of(acting_part(run.command))), _from_outward(run.command)
-    failed = [one for one in later if one.outcome is CommandOutcome.FAILED]
-    return any(
-        (is_edited and bool(programs) and programs.issubset(programs_of(acting_part(one.command))))
-        or (words and one.command.endswith(words))
-        for one in failed
-    )
-
-
-def _from_outward(command: str) -> str:
-    found = _OUTWARD.search(command)
-    return command[found.start() :] if found else ""
 
 
 def _is_about(run: Run, change: FileOperation) -> bool:
@@ -376,14 +332,6 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 
 _WORD = pattern(r"[^\W\d]\w{2,}")
 _MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml")  # of packages and tasks
-
-
-def _is_of_another_test(run: Run, change: FileOperation) -> bool:
-    """Whether a change is to a test file and touches none of the failed tests; helpers of tests have other names."""
-    tests = failure_parts(run.line)[0]
-    if not tests or not TEST_FILE.search(change.name) or change.name in run.output:
-        return False
-    return not any(test in text for test in tests for text in chain.from_iterable(change.replaced))
 
 
 def _judged(
@@ -422,10 +370,9 @@ def _judged(
     # If the file that the error names was edited, that was the remedy, and not another command.
     is_edited = is_check(run.command) or any(path.rpartition("/")[2] in run.line for path in fixes)
     other = None if fixes and (passed or is_edited) else passed or _other_way(run, later)
-    is_prepared = passed and preparation(passed.command) != preparation(run.command)
-    before = [one for one in later if passed and not (fixes or is_prepared) and one.event < passed.event]
+    before = [one for one in later if passed and not fixes and one.event < passed.event]
     made = [one.command for one in before if sets_up(one, run)]
-    is_same = not other or as_run(other.command) == as_run(run.command) or (made and runs_again(other, run))
+    is_same = not other or shown(other.command) == shown(run.command) or (made and runs_again(other, run))
     if is_same and passed and not (fixes or made) and (place := entered(passed.command)) != entered(run.command):
         made = [f"cd {place}"] if place else []
     if other and not passed:
@@ -462,7 +409,7 @@ def _may_have_fixed(run: Run, between: Sequence[FileOperation], passed: Run | No
         of_others = of_others if names_of_tests(run.line) else set()
         between = [one for one in between if one.path not in of_others] or between
     else:
-        between = [one for one in between if not (one.is_in_passing or _is_of_another_test(run, one))]
+        between = [one for one in between if not one.is_in_passing]
     # An edit of a file without conflicts may be for something else.
     conflicts = conflicting_files(run.line)
     return [one for one in between if not conflicts or any(path.endswith(one.name) for path in conflicts)]

@@ -67,7 +67,6 @@ class FixedWords:
     passed_after = _Word("passed after", "在以下命令后通过", "次の実行後に成功")
     in_part = _Word("not run as a whole since", "此后未整体运行", "その後全体は未実行")
     then_failed = _Word("then failed", "之后失败", "その後失敗")
-    old_names = _Word("Old names in use", "仍在使用旧名称", "古い名前を使用中")
     unrepeated = _Word("Failed, not run as a whole since", "失败过，此后未整体运行", "失敗後、全体は未実行")
     instead = _Word("done by", "改由以下完成", "代わりに実行")
     also_in = _Word("also in", "另见于", "ほかに")
@@ -100,7 +99,6 @@ class FixedWords:
     unresolved = _Word("not edited since", "此后未编辑", "その後未編集")
     offered = _Word("Offered, not answered", "已提议，未获答复", "提案済み、回答なし")
     untried = _Word("Tests edited and not run", "已修改但未运行的测试", "編集したが未実行のテスト")
-    debugging = _Word("Debugging lines left in", "遗留的调试代码行", "残っているデバッグ行")
     stashed = _Word("Put away by git stash", "已被 git stash 收起", "git stash で退避済み")
     no_commit = _Word("no commit in these records", "这些记录中没有提交", "この記録にコミットなし")
     reverted = _Word("changes thrown away", "改动已撤销", "変更は破棄済み")
@@ -290,12 +288,6 @@ def dense_share(text: str) -> float:
         return 0.0
     dense = sum(map(len, _DENSE_RUN.findall(text)))
     return dense / max(1, len(text) - text.count(" ") - text.count("\n"))
-
-
-def is_nearly(text: str, other: str) -> bool:
-    """Whether two messages are the same one with few words corrected."""
-    words, others = set(text.split()), set(other.split())
-    return len(others) >= _MIN_SAME_WORDS and 4 * len(words ^ others) <= len(words | others)
 
 
 def extends(text: str, other: str) -> bool:

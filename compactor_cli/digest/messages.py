@@ -14,7 +14,7 @@ from compactor_cli.digest.commands import acting_part
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.files import FileOperation, attempted
-from compactor_cli.digest.language import FixedWords, dense_share, extends, is_nearly
+from compactor_cli.digest.language import FixedWords, dense_share, extends
 from compactor_cli.digest.names import call_words
 from compactor_cli.digest.replies import (
     MAX_LOOKED_BACK,
@@ -89,7 +89,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
     before: Event | None = None
     is_at_work = False
     unanswered = ""  # the key in ``found`` of the message just before; empty once another event followed it
-    unserved, is_begun = "", False  # as above, but emptied only by the assistant's words or an edit; any call since
+    unserved = ""  # as above, but emptied only by the assistant's words or an edit
     spoken: list[str] = []
     silent: dict[str, tuple[int, str]] = {}  # the calls stopped just before without a word, by their key in ``found``
     for event in events:
@@ -123,7 +123,7 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                 message = replace(message, replies_to=replies_to, asked=before.record)
             if unanswered and text.startswith(unanswered.strip()[:-1]):
                 found.pop(unanswered, None)  # it was typed again
-            if not is_refusal and (extends(text, unserved) or (is_begun and is_nearly(text, unserved))):
+            if not is_refusal and extends(text, unserved):
                 found.pop(unserved, None)
             found.pop(f"{text}\n{stopped}", None)
             found[f"{text}\n{stopped}"] = message
@@ -134,10 +134,9 @@ def user_messages(events: Sequence[Event], short_words: int = SHORT_WORDS) -> tu
                     found.pop(key, None)
                 silent = {}
             unanswered = f"{text}\n"
-            unserved, is_begun = "" if is_refusal else unanswered, False
+            unserved = "" if is_refusal else unanswered
         elif event.kind is EventKind.ASSISTANT or event.tool is ToolKind.EDIT:
             unserved = ""
-        is_begun = is_begun or event.kind is EventKind.CALL
         if event.kind is not EventKind.RESULT or event.call >= 0:  # not what a client sends in the user's name
             before = event if event.kind is EventKind.ASSISTANT else None
             unanswered = unanswered if is_spoken else ""

@@ -89,7 +89,7 @@ def request_tokens(budget_tokens: int, analysis: Analysis) -> int:
 
 
 def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -> Iterator[Item]:
-    """The newest request, the plan approved since, what it replies to, and earlier requests that it leans on."""
+    """The newest request, what it replies to, and earlier requests that it leans on."""
     words = analysis.words
     newest = newest_request(analysis)
     if newest is None:
@@ -108,8 +108,6 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         return
     first = _quoted(label, newest, budget_tokens, analysis, token_cache)
     yield first
-    if plan := _approved_since(newest, analysis):
-        yield plan
     reply = ""
     before = next((event.text for event in reversed(analysis.events) if event.record == newest.asked), "")
     if newest.points_at:
@@ -144,16 +142,6 @@ def _entries(newest: UserMessage, before: str, budget_tokens: int, analysis: Ana
 
 # The start of a note to an agent at work: `FYI, the gauge is offline`.
 _NOTES = re.compile(r"\W*(?:note|fyi|btw|by the way|hint|heads[ -]up|for (?:info|reference|context))\b", re.IGNORECASE)
-
-
-def _approved_since(newest: UserMessage, analysis: Analysis) -> Item | None:
-    """The beginning of the newest plan that the user approved after the newest request and that the work follows."""
-    plans = (one for one in reversed(analysis.decisions) if one.is_approved and one.records[0] > newest.record)
-    plan = next(plans, None)
-    if plan is None:
-        return None
-    ends = f" → {analysis.words.approved}"
-    return Item(text=f"{opening(plan.text.removesuffix(ends), _MAX_OPTION_CHARS)}{ends}", records=plan.records)
 
 
 def _is_past(newest: UserMessage, analysis: Analysis) -> bool:

@@ -14,19 +14,19 @@ from compactor_cli.digest.checklists import plan_items, with_details
 from compactor_cli.digest.checks import COMPILER_PLACE, REPAIRS, TEST_FILE, brief, contains, done_instead, is_check
 from compactor_cli.digest.commands import command_key, failing_part, sent_subject, shown
 from compactor_cli.digest.commits import ends_of, is_push_forbidden
-from compactor_cli.digest.edits import WRITING, FixingLine, debugging_lines, renamed_since
-from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflict_region, conflicting_files, only_counts
+from compactor_cli.digest.edits import WRITING, FixingLine
+from compactor_cli.digest.error_lines import MERGE_CONFLICT, conflicting_files, only_counts
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.failures import ErrorRecord, Status, is_open, is_outward
 from compactor_cli.digest.files import FileOperation, FileState, is_subagent, is_throwaway
 from compactor_cli.digest.language import FixedWords, apart, terms
 from compactor_cli.digest.replies import asks, chosen_options, is_yes_or_no, last_question, options_of
 from compactor_cli.digest.runs import NEVER_RAN, Run
-from compactor_cli.digest.shell import GIT, scripts_run
+from compactor_cli.digest.shell import scripts_run
 from compactor_cli.digest.statements import TokenCache, chosen, records_of
 from compactor_cli.digest.texts import ELLIPSIS, opening, sentences
 from compactor_cli.digest.tools import FileAction, ToolKind, command_of
-from compactor_cli.digest.wants import newest_request, stop_of_edit, verified_by_hand, verifying_commands
+from compactor_cli.digest.wants import newest_request, verified_by_hand, verifying_commands
 from compactor_cli.group.todos import State as State
 from compactor_cli.group.todos import Todo as Todo
 from compactor_cli.model.patterns import pattern
@@ -111,22 +111,11 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
         changed = [*files.values()]
         listed = f"{_listed(changed, most)}{_rest_by_folder(changed[most:])}"
         lines += [(what, listed, [work.uncommitted[path] for path in files])] if files else []
-    tested = any(run.event > analysis.code_changed_at and is_check(run.command) for run in analysis.runs)
-    renamed = {} if tested else renamed_since(analysis.operations)
-    for state in analysis.files:
-        if state.path in renamed and not (state.is_deleted or state.is_reverted):
-            pairs = words.comma.join(f"{old} → {new}" for old, new in renamed[state.path].items())
-            lines.append((words.old_names, f"{state.path} ({pairs})", state.records[-1:]))
     if untried := _tests_not_run(analysis.operations, analysis.files, analysis.runs):
         lines.append((words.untried, _listed([*untried], _MAX_PATHS), untried.values()))
     if unrun := _asked_and_not_run(analysis):
         asked, records = unrun
         lines.append((words.unrun, words.comma.join(asked[:_MAX_STALE]), records))
-    if debugging := debugging_lines(analysis.operations):
-        named = words.comma.join(
-            f"{path} (`{opening(line, _MAX_LINE_CHARS)}`)" for path, (line, _) in debugging.items()
-        )
-        lines.append((words.debugging, named, [record for _, record in debugging.values()]))
     if work.unpushed and not is_push_forbidden(analysis.events):
         more = [ELLIPSIS] if len(work.unpushed) > _MAX_STALE else []
         newest = (f'{commit.hash} "{commit.subject}"'.strip() for commit in work.unpushed[-_MAX_STALE:])
@@ -322,10 +311,6 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         edited = ", ".join(path for path in conflicts if path in error.fixes)
         state = f"{left} — {words.unresolved}" if left else f"{edited} — {words.edited}{words.comma}{words.unconcluded}"
         state += f"{words.stop}{words.edited}{words.colon}{edited}" if left and edited else ""
-        newest_first = range(len(analysis.events) - 1, error.event, -1)
-        looks = (at for at in newest_first if (label := analysis.labels[at]).is_file and label.text in left)
-        if region := next(filter(None, (conflict_region(analysis.events[at].text) for at in looks)), ""):
-            state += f"{words.stop}`{region}`"
         return Item(text=f"{where}{MERGE_CONFLICT}{state}", records=records_of(error.records))
     gone = {state.path for state in analysis.files if state.is_deleted}
     explained = words.quoted(opening(error.explained, _MAX_ENTRY_CHARS)) if error.explained else ""
@@ -342,18 +327,13 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         how = f"{words.fixed} " if REPAIRS.search(error.other_way) else how
         ending = f"→ {how}`{done_instead(error.other_way, error.command, command, _MAX_COMMAND_CHARS)}`"
     elif error.fixes:
-        sides = _taken_whole(error, analysis)
-        error = replace(error, fixes=tuple(path for path in error.fixes if path not in sides))
         kept = [path for path in error.tried[::-1] if path not in gone]
         tried = f"{words.stop}{words.again} {_listed(kept, _MAX_STALE_PATHS)}" if kept else ""
         line = "" if error.is_test_gone else _line_of_fix(error.fixing, error.fixes, words)
         there = [path for path in reversed(error.fixes) if path not in gone]
         fixes = f"{_listed(there or error.fixes[::-1], _MAX_PATHS)}{_thrown_away(error.fixes, analysis)}"
         how = words.test_gone if error.is_test_gone else words.fixed
-        ending = f"→ {how} {fixes}{line}{tried}" if error.fixes else "→"
-        for side in dict.fromkeys(sides.values()):
-            taken = words.comma.join(path for path in sides if sides[path] == side)
-            ending += f"{words.stop}`{side}`{words.colon}{taken}"
+        ending = f"→ {how} {fixes}{line}{tried}"
     else:
         between = words.comma.join(f"`{brief(command, _MAX_COMMAND_CHARS)}`" for command in error.between)
         ending = f"→ {words.passed_after} {between}" if between else f"→ {words.passed}"
@@ -362,24 +342,11 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
     still_open = (one.line for one in analysis.errors if is_open(one, len(analysis.events)))
     if error.then and error.then not in still_open:
         ending += f"{words.stop}{words.then_failed}{words.colon}{opening(error.then, _MAX_ENTRY_CHARS)}"
-    stopped = "" if error.status is Status.FIXED else stop_of_edit(error.line, analysis)
-    ending += f"{words.stop}{stopped}" if stopped else ""
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
     return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
 
 
-def _taken_whole(error: ErrorRecord, analysis: Analysis) -> dict[str, str]:
-    """The files in conflict that were taken whole from one side and not edited since, each with the git command."""
-    conflicts, sides = conflicting_files(error.line), dict[str, tuple[str, int]]()
-    for run in analysis.runs if conflicts else ():
-        if run.event > error.event and (found := _TAKES_SIDE.search(run.command)):
-            sides |= {path: (found[1], run.event) for path in conflicts if path in found[2].split()}
-    written = {one.path: one.event for one in analysis.operations if one.replaced or one.lines}
-    return {path: side for path, (side, event) in sides.items() if written.get(path, -1) < event}
-
-
-_TAKES_SIDE = pattern(rf"\b({GIT}checkout --(?:ours|theirs))((?: [\w./@+-]+)+)")
 # An error line that says only that something failed, and is not worth a line once fixed: `FAIL tides [build failed]`.
 _ONLY_FAILED = pattern(r"FAIL(?:ED)?(?:\s+\S+)?(?:\s+\[\w+ failed\])?")
 

@@ -366,25 +366,8 @@ _ASKS_OF_ONE = pattern(
 )
 
 
-def replies_to_each(answer: str, options: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The options, each with the reply that an answer gives under its letter or number.
-
-    Empty unless the answer consists of at least two such replies, to different options.
-    """
-    answer = _WITH_HYPHEN.sub(r"\1. ", _NEXT_REPLY.sub("\n", answer)) if answer.startswith("1") else answer
-    found = [one for one in _OPTION.finditer(answer) if one["key"].lower() in options]
-    keys = [one["key"].lower() for one in found]
-    if len(keys) < 2 or len({*keys}) < len(keys) or answer[: found[0].start()].strip():
-        return []
-    stops = [*(one.start() for one in found[1:]), len(answer)]
-    replies = (one_line(answer[one.start("text") : stop]) for one, stop in zip(found, stops, strict=True))
-    return [(options[key], reply) for key, reply in zip(keys, replies, strict=True)]
-
-
 # Replies to each entry: `1. the first, 2. the other one`, `1 - yes, 2 - no`.
 _NUMBERED = r"\d{1,2}(?:[.)]| ?[-\u2013\u2014:])"
-_NEXT_REPLY = pattern(rf"[,;.]? +(?={_NUMBERED} \S)")
-_WITH_HYPHEN = pattern(r"^(\d{1,2}) ?[-\u2013\u2014:] ", re.MULTILINE)
 _TO_EACH = pattern(rf"\W*{_NUMBERED} .*\s{_NUMBERED} ")
 # The words before the key in an answer that chooses: `yes, let's go with option #`.
 _CHOOSES = pattern(

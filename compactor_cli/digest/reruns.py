@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from compactor_cli.digest.checks import are_in_siblings, contains, is_check, leaves_some, places_in
+from compactor_cli.digest.checks import are_in_siblings, contains, is_check, places_in
 from compactor_cli.digest.commands import CONCLUDES, code_is_of_another
 from compactor_cli.digest.error_lines import AT_LINE, TestOutput, conflicting_files, failure_parts
 from compactor_cli.digest.runs import CommandOutcome, Run, shows_whole
@@ -41,7 +41,7 @@ def shows_gone(run: Run, other: Run, read: Reader) -> bool:
         text = read(other.output).text if is_shown else ""
         return bool(text) and not any(one in text for one in failure_parts(run.line)[1])
     if other.outcome is CommandOutcome.OK:
-        return runs_again(other, run) and not leaves_some(other)
+        return runs_again(other, run)
     if not (is_check(run.command) or places_in(run.output)):
         return False
     tests, messages = read(run.output).failing, failure_parts(run.line)[1]

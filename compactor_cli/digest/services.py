@@ -400,17 +400,6 @@ def _open_ones(spoken: Iterable[Statement], analysis: Analysis) -> Iterator[Stat
             yield one
 
 
-def _repeated(texts: Iterable[str]) -> str:
-    """The sentence that ends more than half, and at least three, of these messages, or an empty string.
-
-    Messages of one sentence do not count.
-    """
-    ends = [found[-1] for text in texts if len(found := sentences(text)) > 1]
-    last, times = Counter(ends).most_common(1)[0] if ends else ("", 0)
-    return last if times >= _MANY_TIMES and 2 * times > len(ends) else ""
-
-
-_MANY_TIMES = 3
 # What cannot be had, and will not be asked for again: `The tide cannot be moved`, `no berth is available`.
 _DENIES = pattern(
     r"\b(?:(?:can|could|does|do|is|are|was|were|will|has|have) ?(?:not|n['’]t)|cannot|unable to|unfortunately"
@@ -432,14 +421,13 @@ def dialogue_statements(analysis: Analysis, spoken: Iterable[Statement], chars: 
     yield from whole_lists(_open_ones(own, analysis) if is_service else own, analysis, chars)
     places = {event.record: number for number, event in enumerate(analysis.events) if event.kind is EventKind.USER}
     called = called_with(analysis.events)
-    repeated = _repeated(message.text for message in analysis.messages)
     for message in (one for one in analysis.messages if is_in_history(one, analysis)):
         number = places[message.record]
         age = 1.0 + RECENCY_OF_CHAT * number / len(analysis.events)
         weight = age * (GIVING_FACTOR if names(message.text) else USER_FACTOR)
         if gives_only(message.text, called):
             weight *= REST_FACTOR
-        text = message.text.removesuffix(repeated).rstrip() if message is not analysis.messages[0] else message.text
+        text = message.text
         if len(text) <= chars * WHOLE_LIST_RATIO:
             yield Statement(one_line(text), number, 0, record=message.record, weight=weight)
             continue

@@ -38,7 +38,7 @@ from compactor_cli.digest.statements import (
     water_level,
 )
 from compactor_cli.digest.texts import COLONS, ELLIPSIS, opening, plain_line, sentences
-from compactor_cli.digest.tools import FileAction, ToolKind, tool_kind
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.client_signs import ATTACHMENTS, PROJECT_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.summary import Item
@@ -504,15 +504,6 @@ def _resumed(message: UserMessage, words: FixedWords) -> str:
     if message.resumed < 0:
         return ""
     return words.later_approved if message.is_plan else words.resumed
-
-
-def stop_of_edit(text: str, analysis: Analysis) -> str:
-    """The newest edit that the user stopped, of a file that a text names, and that was not made later; or empty."""
-    left = (one for one in reversed(analysis.messages) if one.resumed < 0)
-    stops = (call for one in left for call in (one.stopped, *(call for _, call in one.after_stop)) if call)
-    edits = (call for call in stops if tool_kind(call.partition(" ")[0], {}) is ToolKind.EDIT)
-    stopped = next((call for call in edits if call.split()[-1] in text), "")
-    return f"{analysis.words.stopped}{analysis.words.colon}`{stopped}`" if stopped else ""
 
 
 def outcome_of(message: UserMessage, analysis: Analysis) -> tuple[str, tuple[int, ...]]:

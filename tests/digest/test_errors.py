@@ -1002,17 +1002,6 @@ def test_a_line_that_was_taken_out_again_is_not_stated_as_the_fix() -> None:
     assert "/ 3.28" not in causes(says(FOUND), edits[0], answer("ok"), edits[1], answer("ok"))[0]
 
 
-def test_a_change_of_other_tests_leaves_a_failing_one_as_it_was() -> None:
-    failed = ran("pytest", "FAILED tests/test_tide.py::test_ebb - assert 1 == 2", is_error=True)
-    for path, line, state in (
-        ("tests/test_moon.py", "assert moon() == 2", "failing when last run"),
-        ("tests/test_moon.py", "test_ebb()", "not run again since changes to tests/test_moon.py"),
-        ("tests/test_tide.py", "assert ebb() == 2", "not run again since changes to tests/test_tide.py"),
-        ("tests/conftest.py", "phase = 2", "not run again since changes to tests/conftest.py"),
-    ):
-        assert state in shown(failed, edit(path, line))[0][0]
-
-
 def test_a_merge_whose_conflicts_were_all_edited_names_the_files() -> None:
     merged = ran(
         "git merge main", "CONFLICT (content): Merge conflict in src/a.py\nAutomatic merge failed", is_error=True
@@ -1225,18 +1214,6 @@ def test_a_commit_that_failed_is_done_by_a_later_commit_alone() -> None:
     assert (open_ones, len(fixed)) == ([], 1)
 
 
-def test_a_file_of_a_conflict_that_was_taken_from_one_side_is_not_fixed_by_an_edit() -> None:
-    conflicts = "\n".join(f"CONFLICT (content): Merge conflict in src/{name}.py" for name in "ab")
-    merged = ran("git rebase main", f"{conflicts}\nerror: could not apply", is_error=True)
-    taken = ran("git checkout --ours src/a.py src/b.py", "Updated 2 paths from the index")
-    done = ran("git add . && git rebase --continue", "Successfully rebased and updated refs/heads/x.")
-    edit = (call("Edit", "e", file_path="src/b.py", old_string="x = 1", new_string="x = 2"), answer("ok", "e"))
-    _, fixed = shown(merged, taken, edit, done)
-    assert fixed == [
-        "`git rebase main`: Merge conflict in src/a.py, src/b.py → fixed by src/b.py; `git checkout --ours`: src/a.py"
-    ]
-
-
 def test_a_check_that_fails_again_is_open_whatever_passed_between() -> None:
     command = "pytest tests/test_clock.py"
     failed = ran(command, "E   KeyError: 7\n1 failed", is_error=True)
@@ -1363,8 +1340,6 @@ def test_a_check_that_repairs_what_it_finds_is_what_fixed_it() -> None:
     assert shown(failed, ran("npm run lint:fix", "Fixed 4 files."))[1] == [
         "`npm run lint`: Found 4 errors. → fixed by `npm run lint:fix`"
     ]
-    left = ran("npm run lint:fix", "Skipped 1 suggested fix.\nFixed 3 files.\nFound 1 warning.")
-    assert shown(failed, left) == (["`npm run lint`: Found 4 errors. — failing when last run"], [])
 
 
 def test_a_check_that_came_past_a_missing_file_says_itself_what_is_wrong() -> None:
@@ -1549,13 +1524,6 @@ def test_a_check_in_a_folder_grows_old_by_edits_of_its_own_package() -> None:
     assert not any("Passed before" in text for text in texts(one, Section.PLAN))
 
 
-def test_what_is_said_of_an_error_later_by_the_name_of_its_command_stands_with_it() -> None:
-    later = says("I go on."), says("All is green; `pytest` has a pre-existing failure of the gauge.")
-    (known,) = shown(FAILED, *later)[0]
-    assert known.endswith('— "All is green; `pytest` has a pre-existing failure of the gauge."')
-    assert shown(FAILED, *later[:1], says("The crane is unrelated."))[0][0].endswith("failing when last run")
-
-
 def test_a_commit_that_a_hook_turned_down_was_done_by_the_one_without_it() -> None:
     unused = "src/a.py:4:1: F401 unused\nhusky - pre-commit script failed (code 1)"
     refused = ran("git commit -m 'Read it'", unused, is_error=True)
@@ -1564,20 +1532,6 @@ def test_a_commit_that_a_hook_turned_down_was_done_by_the_one_without_it() -> No
     assert shown(refused, repair, done)[1] == [
         "`git commit -m …`: src/a.py:4:1: F401 unused → done by `git commit --no-verify -m 'Read it'`"
     ]
-
-
-def test_an_error_in_a_file_whose_edit_the_user_stopped_says_so() -> None:
-    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
-    lint = ran("npm run lint", "src/a.py:4:1: F401 unused", is_error=True)
-    edit = (
-        call("Edit", "s", file_path="src/a.py", old_string="x", new_string="y"),
-        answer(refused, "s", is_error=True),
-    )
-    (left,) = shown(lint, edit, user("wait, somebody else works on that file just now"), says("I leave it."))[0]
-    assert (
-        left
-        == "`npm run lint`: src/a.py:4:1: F401 unused — failing when last run; Stopped by the user: `Edit src/a.py`"
-    )
 
 
 def test_a_file_that_is_gone_is_not_what_fixed_an_error_where_others_are() -> None:
@@ -1697,12 +1651,12 @@ def test_of_a_command_that_began_like_the_one_that_failed_the_place_where_it_dif
     assert line.endswith('docker && docker compose -f staging.yml logs north --tail 30"`')
 
 
-def test_no_edit_fixes_that_the_wrong_version_ran_but_what_brought_another() -> None:
+def test_no_edit_fixes_that_the_wrong_version_ran() -> None:
     failed = ran(
         "pnpm test", "ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment (bad Node.js version)", is_error=True
     )
     chain = 'export NVM_DIR="$HOME/.nvm" && . "$NVM_DIR/nvm.sh" && nvm use && pnpm test'
-    assert shown(failed, EDIT, ran(chain, "12 passed"))[1][0].endswith(f"→ passed later: `{chain}`")
+    assert shown(failed, EDIT, ran(chain, "12 passed"))[1][0].endswith("→ passed later")
 
 
 def test_what_was_removed_is_why_a_commit_went_through_however_it_was_written_then() -> None:

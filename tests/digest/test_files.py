@@ -710,21 +710,6 @@ def test_a_name_that_was_put_for_another_stands_with_it_and_the_old_one_nowhere(
     assert line == "clock.go — edited ×3: + ReadClock → Clock · `return 7`"
 
 
-def test_who_calls_a_name_that_was_put_for_another_since_is_open_until_it_is_edited_or_tested() -> None:
-    made = call("Edit", "1", file_path="export.go", old_string="x", new_string="total := ReadClock() + drift(day)")
-    renamed = call("Edit", "2", file_path="clock.go", old_string="ReadClock", new_string="Clock", replace_all=True)
-    mended = call("Edit", "3", file_path="export.go", old_string="ReadClock(", new_string="Clock(")
-    work = (user("shorten the name"), made, answer("ok", "1"), renamed, answer("ok", "2"))
-    line = "Old names in use: export.go (ReadClock → Clock)"
-
-    def is_open(*more: Message | tuple[Message, ...]) -> bool:
-        return line in texts(digest(conversation(*work, *more)), Section.PLAN)
-
-    assert is_open()
-    assert not is_open(mended, answer("ok", "3"))
-    assert not is_open(ran("go test ./...", "ok  \ttide\t0.1s"))
-
-
 def shown_files(*messages: Message) -> list[str]:
     return [item.text for item in file_items(replay(file_operations(events_of(*messages))), 400, token_cache(), EN)]
 

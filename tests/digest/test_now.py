@@ -656,16 +656,6 @@ def test_what_was_said_in_a_step_that_was_closed_since_is_no_state_of_the_work()
     assert not any(said in text for text in texts(digest(conversation(*session, *closed), 1_500), Section.TASK))
 
 
-def test_a_plan_that_was_approved_after_the_newest_request_stands_with_it() -> None:
-    shown = call("ExitPlanMode", "p", plan="# Plan: Handlers\n1. Register them\n2. Test them\n3. Lint them")
-    approved = answer("User has approved your plan. You can now start coding.", "p")
-    session = (user("register the handlers of both harbours"), shown, approved, says("I begin."))
-    assert any(
-        text.startswith("Plan: Handlers: 1. Register them") and text.endswith("→ approved by the user")
-        for text in texts(digest(conversation(*session), 1_500), Section.TASK)
-    )
-
-
 def test_where_no_request_is_recorded_what_the_agent_set_out_to_do_stands_for_it() -> None:
     begun = says("I'll call `ready` to get the first gauge and begin the round of the harbour.")
     found = says("Gauge 12 is claimed by another round, and its clock stands still.")

@@ -391,14 +391,6 @@ def test_what_is_asked_for_once_something_is_committed_has_none_of_that_commit()
     assert 'store UTC → 4f1c2aa "Store UTC"' in rendered(one.summary)
 
 
-def test_a_check_of_a_package_in_which_nothing_was_edited_shows_nothing_of_the_edits() -> None:
-    edit = call("Edit", "1", file_path="apps/api/store.ts", old_string="a", new_string="b"), answer("ok", "1")
-    for package, shown in (("web", False), ("api", True)):
-        checked = ran(f"pnpm --filter {package} exec tsc --noEmit", "")
-        now = texts(digest(conversation(user("store UTC"), edit, checked, says("Done.")), 3_000), Section.TASK)
-        assert ("tsc" in now[0]) is shown
-
-
 def test_a_chain_that_failed_is_no_outcome_where_what_failed_in_it_passed_alone() -> None:
     chain = ran("bun run test && bun run lint", "1290 pass\n0 fail\nFound 1 error.", is_error=True)
     assert wanted(STORE, chain, ran("bun run lint", "Checked 9 files. No fixes applied.")) == (

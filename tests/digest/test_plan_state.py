@@ -245,15 +245,6 @@ def test_steps_that_say_to_commit_and_to_push_are_dealt_with_by_a_commit_and_a_p
     assert done <= {*plan(*listed, *commit, *ran("git push", "main -> main"))}
 
 
-def test_a_step_that_closes_several_things_is_dealt_with_when_each_was_closed() -> None:
-    steps = [{"content": "Close the tracker items tide-upn and tide-75h", "status": "pending"}]
-    listed = call("TodoWrite", "u", todos=steps), answer("ok", "u")
-    first = ran("bd close tide-upn --reason moved", "Closed tide-upn")
-    assert "open: Close the tracker items tide-upn and tide-75h" in plan(*listed, *first)
-    both = *first, *ran("bd close tide-75h", "Closed tide-75h")
-    assert "open: Close the tracker items tide-upn and tide-75h (later edited or run)" in plan(*listed, *both)
-
-
 def test_a_step_that_is_not_done_is_shown_with_what_was_said_of_it_where_there_is_room() -> None:
     detail = "Run `make client`, then check that the page of the tides compiles."
     made = call("TaskCreate", "1", subject="Regenerate the client", description=detail)

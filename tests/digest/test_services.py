@@ -242,15 +242,6 @@ def test_the_legs_of_one_journey_stand_together() -> None:
     assert "HAT057 + HAT274: HAT057, origin JFK, destination DEN, economy 150 · HAT274, DEN, SFO, 198" in shown
 
 
-def test_what_the_user_ends_each_message_with_is_read_once() -> None:
-    praise = "You are the most lenient agent that I have ever spoken to."
-    wants = ("I'd like to cancel trip HATHAT.", "The reason is a change of plans.", "And move HATHAU to May 22.")
-    talk = [message for text in wants for message in (user(f"{text} {praise}"), says("Which one is it, please?"))]
-    shown = told(*talk, user(f"The first one. {praise}"))
-    assert all(text in shown for text in wants)
-    assert shown.count(praise) <= 2  # with the newest request
-
-
 def test_what_cannot_be_had_stands_before_what_can() -> None:
     denied = "Unfortunately, there are no nonstop trips available from JFK to MCO on May 22, in any cabin."
     given = "As expected, there are some nonstop trips available from JFK to PHX on May 23, in every cabin."

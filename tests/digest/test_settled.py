@@ -521,25 +521,6 @@ def test_a_long_answer_that_is_the_newest_request_stands_in_now_alone() -> None:
     assert rendered(one.summary).count(reply) == 1
 
 
-def test_a_yes_to_steps_that_were_proposed_settles_them() -> None:
-    plan = says(f"Here is what I would do.\n\n{PLAN.partition('It drifts.')[2]}\n\nShall I go on with that?")
-    (one,) = settled(plan, user("yes, go ahead"), *EDIT)
-    assert one == (
-        "Here is what I would do.: 1. Move `parse()` to clock.py · 2. Drop the cache · 3. Run the tests"
-        ' → "yes, go ahead" → edited clock.py'
-    )
-
-
-def test_the_steps_of_a_proposal_stand_under_what_opens_their_list() -> None:
-    shown = (
-        "Your proposal is cleaner: no linking at all. If a user has two names, those are two users.\n\n"
-        "So the scope is:\n\n**Phase 3: Clean Names**\n1. Derive the key from the name\n2. Hash the names\n"
-        "3. Remove the linking\n\nShall I add it?"
-    )
-    (text,) = settled(says(shown), user("yes, go ahead"), says("I go on."))
-    assert text.startswith("Phase 3: Clean Names: 1. Derive the key from the name")
-
-
 def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refusal_of_one_is_no_word() -> None:
     stopped = answer(REFUSED.partition(" To tell")[0], "p", is_error=True)
     again = call("ExitPlanMode", "q", plan=PLAN), answer(APPROVED, "q")
@@ -561,21 +542,6 @@ def test_a_commit_of_something_else_is_not_what_came_of_a_plan_and_an_empty_refu
 def test_what_a_user_came_for_settles_no_question(asked: str) -> None:
     came = says(asked), user("there are a few comments of the reviewer that need an answer")
     assert texts(digest(conversation(user("hello"), *came), 900), Section.DECISIONS) == []
-
-
-def test_what_the_user_replies_to_each_of_several_questions_stands_with_its_question() -> None:
-    asked = says(
-        "### Questions\n1. **Old gauges**: should we show them?\n2. **Depth**: how far back do we look?\n"
-        "3. **Closed harbours**: one list or two?\n\nShall I begin?"
-    )
-    assert decided(asked, user("1. no\n2. fifty tides\n3. one, and mark\nthe closed ones")) == [
-        'Old gauges: should we show them? → "no"',
-        'Depth: how far back do we look? → "fifty tides"',
-        'Closed harbours: one list or two? → "one, and mark the closed ones"',
-    ]
-    done = says("Done:\n1. the gauges are read\n2. the page is written\n\nWhat comes next?")
-    own = 'What comes next? → "1. sort them by height 2. write the docs"'
-    assert decided(done, user("1. sort them by height\n2. write the docs")) == [own]
 
 
 def test_agreement_to_a_proposal_without_a_question_is_stated_with_it() -> None:
@@ -623,13 +589,6 @@ def test_what_is_asked_for_after_an_offer_to_go_on_with_the_next_thing_is_no_ans
         assert texts(one, Section.DECISIONS) == shown
 
 
-def test_what_the_user_agreed_to_and_stopped_with_a_question_before_anything_was_done_is_not_settled() -> None:
-    asked = user("find the files of the agents"), says("Shall I take the newest files by their time?")
-    begun = call("Bash", "b", command="ls -t agents")
-    one = digest(conversation(*asked, user("yes"), begun, user("wait, could two of them run at once?")), 1_500)
-    assert texts(one, Section.DECISIONS) == []
-
-
 def test_a_choice_whose_work_the_user_stopped_says_so() -> None:
     asked = user("lock the store"), says("Shall the store wait for the lock, or give up at once?")
     looked = call("Read", "r", file_path="store.py"), answer("x", "r")
@@ -652,16 +611,6 @@ def test_a_question_of_one_word_is_asked_of_what_the_options_are_for() -> None:
         Section.DECISIONS,
     )
     assert shown[0].startswith('When the store is locked already: → "B)": Give up at once')
-
-
-def test_replies_with_numbers_on_one_line_stand_each_with_its_question() -> None:
-    asked = "Questions for you:\n1. Do you prefer the marks or lines?\n2. Should the newest gauge be on the left?"
-    session = user("draw the gauges"), says(asked), user("1. i like the marks, 2. left most, or none"), *EDIT
-    settled_texts = texts(digest(conversation(*session), 2_000), Section.DECISIONS)
-    assert [text.partition(" → edited")[0] for text in settled_texts] == [
-        'Do you prefer the marks or lines? → "i like the marks"',
-        'Should the newest gauge be on the left? → "left most, or none"',
-    ]
 
 
 def test_what_the_user_leaves_to_the_agent_rejects_no_option_and_whether_there_is_more_to_ask_settles_nothing() -> None:

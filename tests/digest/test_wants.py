@@ -660,19 +660,6 @@ def test_a_long_text_of_signs_is_no_remark_and_takes_no_time_of_its_square() -> 
     assert is_remark("Thanks, that's great")
 
 
-def test_of_a_message_that_is_sent_again_with_a_word_put_right_the_newer_counts() -> None:
-    wrong = user("have a look at tide issue TID-108 please, we will work on that here")
-    right = user("have a look at tide issue ENT-108 please, we will work on that here")
-    looked = (call("get_issue", "i", id="TID-108"), answer("Entity not found", "i"))
-    shown = rendered(digest(conversation(wrong, *looked, right, says("I have read it."), user("go on"))).summary)
-    assert "ENT-108" in shown
-    assert "issue TID-108" not in shown
-    served = rendered(
-        digest(conversation(wrong, *looked, says("There is none."), right, says("Read."), user("go on"))).summary
-    )
-    assert "issue TID-108" in served
-
-
 def test_what_the_user_said_at_each_refusal_of_one_edit_stands_in_one_line_in_order() -> None:
     def refused(number: int, words: str) -> tuple[Message, Message]:
         edit = call("Edit", f"e{number}", file_path="store.py", old_string="a", new_string="b")

@@ -601,23 +601,6 @@ def test_what_codex_tells_of_a_call_before_its_output_is_none_of_it() -> None:
     assert result.text == "Process exited with code 0\nChecked 763 files"
 
 
-def test_a_line_that_was_written_to_debug_is_open_until_it_is_taken_out() -> None:
-    def edited(number: str, old: str, new: str) -> tuple[Message, Message]:
-        return call("Edit", number, file_path="src/tide.ts", old_string=old, new_string=new), answer("ok", number)
-
-    debug = "  // Debug: which gauges come\n  console.log(gauges);"
-    left = edited("1", "  const x = 1;", f"  const x = 1;\n{debug}")
-    taken = edited("2", f"{debug}\n  return x;", "  return x;")
-    named = "Debugging lines left in: src/tide.ts (`// Debug: which gauges come`)"
-    asked = user("why is the tide empty?")
-    assert named in texts(digest(conversation(asked, left, says("I look.")), 2_000), Section.PLAN)
-    done = digest(conversation(asked, left, taken, says("I look.")), 2_000)
-    assert not any("Debugging" in text for text in texts(done, Section.PLAN))
-    heading = edited("1", "/// Pins", "/// ## Debug mode\n/// Debug builds pin nothing\n// debug mode is off")
-    told = digest(conversation(asked, heading, says("I look.")), 2_000)
-    assert not any("Debugging" in text for text in texts(told, Section.PLAN))
-
-
 def test_tests_that_were_written_and_not_run_are_open() -> None:
     written = (call("Write", "1", file_path="tests/tide.spec.ts", content="it('turns')"), answer("ok", "1"))
     checked = ran("npx tsc --noEmit tests/tide.spec.ts", "")
@@ -652,15 +635,8 @@ def test_a_check_is_older_than_what_a_merge_brought_and_not_than_one_that_brough
     assert "before the newest edits" not in facts(fast.format("docs/tide.mdx"))[0]
 
 
-def test_the_region_of_a_conflict_that_was_seen_stands_with_it_and_only_its_own_file_fixes_it() -> None:
+def test_only_its_own_file_fixes_a_conflict() -> None:
     merge = ran("git merge origin/main", "Auto-merging b.py\nCONFLICT (content): Merge conflict in a.py", is_error=True)
-    region = "low = 1\n<<<<<<< HEAD\nhigh = 2\n=======\nhigh = 3\n>>>>>>> origin/main\n"
-    look = call("Read", "r", file_path="a.py"), answer(region, "r")
-    (text,) = texts(digest(conversation(user("merge it"), merge, look), 900), Section.PLAN)
-    assert "`<<<<<<< HEAD · high = 2 · ======= · high = 3 · >>>>>>> origin/main`" in text
-    other = call("Read", "o", file_path="notes.md"), answer(region, "o")
-    (text,) = texts(digest(conversation(user("merge it"), merge, other), 900), Section.PLAN)
-    assert "<<<<<<<" not in text
     edits = [
         (call("Edit", name, file_path=name, old_string="a", new_string="b"), answer("ok", name))
         for name in ("a.py", "b.py")
