@@ -31,7 +31,7 @@ from compactor_cli.evaluate.cuts import (
     segments,
 )
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.methods import DigestMethod, framed
+from compactor_cli.evaluate.methods import digest_of, framed
 from compactor_cli.evaluate.questions import is_misled, questions_by_cut, score_answer
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError
@@ -55,7 +55,7 @@ def texts(case: EvalCase, native: str, counter: Counter) -> tuple[str, ...]:
     """What stands in the context after the compaction, in the order of NAMES."""
 
     def digest(budget: int, count: Callable[[str], int] = counter.count) -> str:
-        return DigestMethod().of(case, budget, count, framed(case, budget)).text
+        return digest_of(case, budget, count, framed(case, budget)).text
 
     both = f"{native}\n\n{digest(*SizeLimit(chars=MOST_CONTEXT_CHARS).budget(0, Settings(), counter))}"
     return native, both, digest(counter.count(both)), digest(counter.count(native))

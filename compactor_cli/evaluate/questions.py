@@ -25,7 +25,7 @@ import orjson
 from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.methods import EMPTY, Baseline, Count, DigestMethod, body, choose, frame_tokens, framed
+from compactor_cli.evaluate.methods import EMPTY, Baseline, Count, body, choose, digest_of, frame_tokens, framed
 from compactor_cli.evaluate.run_eval import DIGEST, Advance, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
@@ -234,7 +234,7 @@ def _summaries(
     for name, budget in [(CLIENT, count(client_summary))] if options.at_client else budgets:
         made = partial(WrittenSummary, file=question.file, cut=question.cut, budget=name, budget_tokens=budget)
         write = framed(case, budget)
-        texts = {DIGEST: DigestMethod().of(case, budget, count, write).text}
+        texts = {DIGEST: digest_of(case, budget, count, write).text}
         if options.at_client:
             texts[CLIENT] = client_summary
         room = max(budget - frame_tokens(case, budget, count), 0)
@@ -409,7 +409,7 @@ def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
         if verdict.fault:
             refused[name] = str(verdict)
         else:
-            digest = DigestMethod().of(case, counter.count(whole), counter.count).text
+            digest = digest_of(case, counter.count(whole), counter.count).text
             asked, needs = asked_at.get((row.file, row.cut), ()), needs_of(case)
             for method, text in zip(METHODS, (own_words(row.text), whole, digest), strict=True):
                 shares = score(needs, SummaryView(text))
