@@ -64,30 +64,30 @@ class Question:
 
 def read_questions(path: str) -> Iterator[Question]:
     """The questions of a JSONL file. Raises UsageError with the number of a line that is wrong."""
-
-    def question(value: Any) -> Question:
-        keys, wrong = (
-            tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-            for patterns in (value["keys"], value.get("wrong", ()))
-        )
-        plain = {name: value[name] for name in ("file", "type", "question", "answer")}
-        cut, name, in_head = int(value["cut"]), str(value["id"]), bool(value.get("head"))
-        return Question(**plain, source=path, cut=cut, id=name, keys=keys, wrong=wrong, in_head=in_head)
-
     advice = "a line is an object with file, cut, id, type, question, answer and keys (regular expressions)"
     try:
-        yield from _rows(path, question, "question", advice)
+        yield from _rows(path, _question, "question", advice)
     except OSError as error:
         what = f"the questions cannot be read: {error.strerror}"
         raise UsageError(what, next_step="check --questions", place=path) from error
 
 
-def _rows(path: str, made: Callable[[Any], Row], noun: str, advice: str) -> Iterator[Row]:
+def _question(path: str, value: Any) -> Question:
+    keys, wrong = (
+        tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+        for patterns in (value["keys"], value.get("wrong", ()))
+    )
+    plain = {name: value[name] for name in ("file", "type", "question", "answer")}
+    cut, name, in_head = int(value["cut"]), str(value["id"]), bool(value.get("head"))
+    return Question(**plain, source=path, cut=cut, id=name, keys=keys, wrong=wrong, in_head=in_head)
+
+
+def _rows(path: str, made: Callable[[str, Any], Row], noun: str, advice: str) -> Iterator[Row]:
     """The rows that ``made`` makes of the lines of a JSONL file. Raises OSError, and UsageError for a wrong line."""
     for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
         if line.strip():
             try:
-                row = made(orjson.loads(line))
+                row = made(path, orjson.loads(line))
             except (TypeError, KeyError, ValueError, re.error) as error:
                 what = f"no {noun}: {type(error).__name__}: {error}"
                 raise UsageError(what, next_step=advice, place=Place(path=path, line=number)) from error
@@ -382,12 +382,12 @@ def read_replies(folder: str) -> Iterator[ReplyRow]:
     if not paths:
         raise UsageError("holds no replies", next_step="put JSONL files there: file, cut, text", place=folder)
     for path in paths:
+        yield from _rows(str(path), _reply, "reply", "a line is an object with file, cut and text")
 
-        def reply(value: Any, source: str = str(path)) -> ReplyRow:
-            file, cut, text = str(value["file"]), int(value["cut"]), str(value["text"])
-            return ReplyRow(source=source, file=file, cut=cut, text=text)
 
-        yield from _rows(str(path), reply, "reply", "a line is an object with file, cut and text")
+def _reply(path: str, value: Any) -> ReplyRow:
+    file, cut, text = str(value["file"]), int(value["cut"]), str(value["text"])
+    return ReplyRow(source=path, file=file, cut=cut, text=text)
 
 
 def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
