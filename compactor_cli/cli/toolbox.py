@@ -408,7 +408,7 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
 def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
     from compactor_cli.evaluate.cuts import CutRule
     from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions, run_eval
-    from compactor_cli.evaluate.tables import render_table, to_json, write_plot
+    from compactor_cli.evaluate.tables import draw, render_table, to_json
 
     tail_tokens, parts = _tail_tokens(given["tails"], CutRule().tail_tokens)
     if parts:
@@ -429,7 +429,7 @@ def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
         why = "; ".join(dict.fromkeys(file.skipped for file in result.files)) or "there is no transcript"
         raise InputError(f"nothing was measured: {why}", place=" ".join(paths), next_step="name other files or folders")
     if given["plot"]:
-        write_plot(result, given["plot"])
+        Path(given["plot"]).write_text(draw(result), encoding="utf-8")
     _print_found(to_json(result) if given["as_json"] else render_table(result))
     return 0 if result.gates_hold else GATES_FAILED
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import log10
-from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -263,11 +262,6 @@ class _Panel:
 
     def y(self, share: float) -> float:
         return self.top + PANEL_HEIGHT * (1 - share)
-
-
-def write_plot(result: EvalResult, path: str) -> None:
-    """Write the drawing. Raises OSError."""
-    Path(path).write_text(draw(result), encoding="utf-8")
 
 
 def draw(result: EvalResult) -> str:
