@@ -49,6 +49,12 @@ class BatchOptions:
     address: str = ""
     rounds: str = ""
 
+    @classmethod
+    def taken_from(cls, given: dict[str, Any]) -> BatchOptions:
+        """Those among the given options, which are left with the options of the filter."""
+        own = {name: given.pop(name, None) for name in cls.__dataclass_fields__}
+        return cls(**{name: value for name, value in own.items() if value is not None})
+
 
 # Options of the filter that would change the outputs, but that `compactor batch` does not use.
 _NOT_USED = ("engine", "summariser", "memory", "hook_before", "hook_after")
@@ -79,8 +85,9 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Set
     return run_options, configuration.settings, console
 
 
-def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
+def run(operands: Sequence[str], given: dict[str, Any]) -> int:
     """Compact the shards of this share; returns the exit code. Raises `CompactError` if the whole run is affected."""
+    batch = BatchOptions.taken_from(given)
     run_options, settings, console = read(given, batch)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
@@ -240,8 +247,9 @@ class BatchJob:
     rounds: int  # after which nothing more is sent
 
 
-def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
+def submit(operands: Sequence[str], given: dict[str, Any]) -> int:
     """Store the options in the log and begin the first round; returns the exit code. The options are those of `run`."""
+    batch = BatchOptions.taken_from(given)
     rounds = read_count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
     run_options, settings, _ = read(given, batch)
     if not run_options.model:

@@ -79,7 +79,7 @@ class Configuration:
 
 
 def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
-    """The configuration of a run in ``folder``; ``given`` is the command line, by option name.
+    """The configuration of a run in ``folder``; ``given`` is the command line, by option name: not given if None or ().
 
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
     for what a layer may not set.
@@ -113,7 +113,8 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
     """The layer of the command line; ``--set`` names an option or a value of a table (``keep.tail_turns``)."""
     tables: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    for entry in given.get(SET.name, ()):
+    plain = {name: value for name, value in given.items() if value not in (None, ())}
+    for entry in plain.pop(SET.name, ()):
         key, equals, text = (part.strip() for part in entry.partition("="))
         if not equals:
             raise UsageError(f"“{entry}” sets nothing", next_step="write KEY=VALUE, as rpm=60", place="--set")
@@ -134,7 +135,6 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
             tables[table] = tables.get(table, {}) | value if dot else value
         else:
             raise _unknown(name, name, "--set")
-    plain = {name: value for name, value in given.items() if name != SET.name}
     options |= {name: read_value(BY_NAME[name], value, f"--{BY_NAME[name].key}") for name, value in plain.items()}
     return Layer(where="command line", options=options, tables=tables)
 

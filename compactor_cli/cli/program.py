@@ -308,9 +308,8 @@ compact --help shows everything.
 """
 
 
-def _run(operands: tuple[str, ...], **given_options: Any) -> int:
-    given = {name: value for name, value in given_options.items() if value is not None and value != ()}
-    if sys.stdin.isatty() and not operands and not {"files_from", "last"} & given.keys():
+def _run(operands: tuple[str, ...], **given: Any) -> int:
+    if sys.stdin.isatty() and not operands and given["files_from"] is None and given["last"] is None:
         sys.stderr.write(SHORT_USAGE)
         return USAGE
     from compactor_cli.cli.run_command import run

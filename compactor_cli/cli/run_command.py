@@ -51,8 +51,8 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
     With ``only_look`` the results are shown and not written, as on a terminal if no place for them is named. A
     requested report is written in any case, even if the run is stopped; never over another file.
     """
-    report = str(given.get("report", ""))
-    run_report = RunReport(report="")
+    report: str = given.get("report") or ""
+    run_report = RunReport()
     with ExitStack() as stack:
         try:
             check_written("report", report)

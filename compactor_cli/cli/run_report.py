@@ -53,7 +53,7 @@ def _json(value: object, *, indented: bool) -> str:
 class RunReport:
     """What is known of a run so far, and the listeners to its events."""
 
-    report: str  # the path of the report; empty: none is written
+    report: str = ""  # the path of the report; empty: none is written
     settings: Settings | None = None  # None: not known yet
     inputs: tuple[InputReport, ...] = ()
     model: Mapping[str, Any] | None = None  # the usage of models; None without any

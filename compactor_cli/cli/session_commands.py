@@ -220,9 +220,8 @@ _COUNTED = ("recursive", "include", "exclude", "hidden", "format", "on_invalid",
 
 @click.command(params=parameters("[FILE|DIR]…", *_COUNTED, window="The context window."))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
-def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> int:
+def stats(operands: tuple[str, ...], as_json: bool, **given: object) -> int:
     """Count records, messages, tokens, turns and calls of each input; without one, of standard input."""
-    given = {name: value for name, value in given_options.items() if value not in (None, ())}
     configuration = configure(given, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
     console = Console("compactor")
@@ -326,7 +325,7 @@ _PAGE = "Write the page to FILE (- is stdout); without it, print a short view."
 
 
 @click.command(params=parameters("FILE|DIR…", "html", "recursive", "target", "preset", "format", "jobs", html=_PAGE))
-def show(operands: tuple[str, ...], **options: object) -> int:
+def show(operands: tuple[str, ...], **given: object) -> int:
     """Show transcripts before and after: what stays, what the summary says, what is lost. Nothing is compacted.
 
     The page of one transcript has every record, marked with what becomes of it, and each reference in the summary
@@ -334,7 +333,6 @@ def show(operands: tuple[str, ...], **options: object) -> int:
     """
     from compactor_cli.cli.run_command import run
 
-    given = {name: value for name, value in options.items() if value is not None}
-    if len(operands) > 1 and "html" not in given:
+    if len(operands) > 1 and given["html"] is None:
         raise UsageError("several transcripts are no short view", next_step="name a page: --html FILE")
     return run(operands, given, only_look=True)
