@@ -351,7 +351,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     named = [folder for folder in archives(archive_dir) if folder.is_dir()]
     if not named:
         console.warn("there is no archive yet")
-    with terminal.Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
+    with console.progress("indexing", 0, "file") as bar:
         words = " ".join(query)
         found = searched(named, words, only=only, limit=given["limit"], rebuild=rebuild, advance=bar.advance)
     for warning in found.warnings:

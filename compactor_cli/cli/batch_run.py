@@ -17,7 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.maintenance import clear
 from compactor_cli.cli.config import RunOptions, check, configure
-from compactor_cli.cli.console import Console, Progress, counted, table
+from compactor_cli.cli.console import Console, counted, table
 from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS
 from compactor_cli.cli.run_command import FELL_BACK, check_names, model_config
 from compactor_cli.cli.run_report import output_file, print_models, print_spent
@@ -104,9 +104,7 @@ def run(operands: Sequence[str], given: dict[str, Any]) -> int:
     results: list[ShardResult] = []
     with ExitStack() as stack:
         size_bytes = sum(shard.size_bytes for shard in shards)
-        shown = Progress(label="compactor batch", total=size_bytes, unit="B", shown=console.watched)
-        progress = stack.enter_context(shown)
-        console.before_line = progress.make_room
+        progress = stack.enter_context(console.progress("compactor batch", size_bytes, "B"))
         try:
             options = dataclasses.replace(shard_options(run_options, settings, batch), models=models)
             with closing(_executor(shards, options, run_options, batch, console, stack)) as executor:

@@ -104,6 +104,12 @@ class Console:
         """Whether standard error is a terminal, and messages are not turned off."""
         return self.level >= Level.WARNINGS and is_terminal(sys.stderr)
 
+    def progress(self, label: str, total: int, unit: str) -> Progress:
+        """A progress bar, which is shown where messages are watched, and cleared before each of them."""
+        bar = Progress(label=label, total=total, unit=unit, shown=self.watched)
+        self.before_line = bar.make_room
+        return bar
+
     def error(self, text: str) -> None:
         """Print an error: something failed."""
         self._say(Level.ERRORS, text, Color.RED)

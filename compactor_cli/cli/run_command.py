@@ -17,7 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
 from compactor_cli.cli import views
 from compactor_cli.cli.config import Configuration, RunOptions, check, check_written, configure
-from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
+from compactor_cli.cli.console import Console, Level, counted, is_terminal, wants_color
 from compactor_cli.cli.run_report import PROMETHEUS, RunReport, output_file, print_models
 from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
@@ -315,9 +315,7 @@ def _work_on(
         total, unit = 0, "B"
         with suppress(OSError):
             total = path.stat().st_size if path.is_file() else 0
-    shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
-    progress = stack.enter_context(shown)
-    console.before_line = progress.make_room
+    progress = stack.enter_context(console.progress(console.program, total, unit))
     settings, resume = run_config.settings, run_report.resume_command
     lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
     run_report.listeners += [progress, remember_archive, lines]

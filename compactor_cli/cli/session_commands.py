@@ -108,7 +108,6 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     variables are obeyed. On a terminal one can be chosen to be compacted. The same without a list:
     compact --last claude --append
     """
-    console = Console("compactor")
     known = clients_named(names, os.environ, home_folder())
     found = find_sessions(known)
     if here:
@@ -118,7 +117,7 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     shown = found[:limit] if limit else found
     settings = configure({}, os.environ, Path.cwd()).settings
     measured: list[MeasuredSession] = []
-    with terminal.Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
+    with Console("compactor").progress("counting", len(shown), "file") as bar:
         for session in shown:
             measured.append(MeasuredSession.of(session, settings))
             bar.advance(1)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compactor_cli.cli.console import Console, Progress, print_quoted, table
+from compactor_cli.cli.console import Console, print_quoted, table
 from compactor_cli.cli.program import AS_JSON, READ_AS
 from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.settings import Size, read_count, read_seconds, read_size, read_tokens, settings_from
@@ -397,7 +397,7 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
         tail_tokens=tail_tokens,
         tails=tails,
     )
-    with _progress("cut") as progress:
+    with Console("compactor").progress("compactor eval", 0, "cut") as progress:
         presets = _preset_methods(names)
         result = asked.run_questions(options, presets, progress.advance)
     if given["summaries"]:
@@ -422,7 +422,7 @@ def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
         rounds=tuple(read_count(item, "--rounds") for item in rounds),
         **{name: given[name] for name in ("dialect", "limit", "jobs", "seed")},
     )
-    with _progress("file") as progress:
+    with Console("compactor").progress("compactor eval", 0, "file") as progress:
         presets = _preset_methods(options.baselines)
         result = run_eval(paths, options, presets, progress.advance)
     if not result.cases:
@@ -432,10 +432,6 @@ def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
         Path(given["plot"]).write_text(draw(result), encoding="utf-8")
     _print_found(to_json(result) if given["as_json"] else render_table(result))
     return 0 if result.gates_hold else GATES_FAILED
-
-
-def _progress(unit: str) -> Progress:
-    return Progress(label="compactor eval", total=0, unit=unit, shown=Console("compactor").watched)
 
 
 def _print_found(found: str | dict[str, Any]) -> None:
