@@ -228,31 +228,37 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "".join(lines)
 
 
+def table_width(head: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
+    """The columns of a terminal that the table takes."""
+    return max(map(_width, table(head, rows).splitlines()))
+
+
 def fitted_table(
     head: Sequence[str],
     rows: Sequence[Sequence[object]],
     columns: int,
     *,
     optional: Sequence[str] = (),
+    clip: int = -1,
     least_clipped: int = LEAST_CLIPPED,
 ) -> str:
     """The table in at most this many columns of a terminal (0: no limit), as far as its numbers allow.
 
-    The last column is clipped first, down to ``least_clipped``; then the ``optional`` columns, given by name, are left
-    out in their order.
+    The column ``clip`` is clipped first, down to ``least_clipped``; then the ``optional`` columns, given by name, are
+    left out in their order: with any, ``clip`` counts from the end.
     """
     going = list(optional)
     while True:
-        texts = [_text(row[-1]) for row in rows]
+        texts = [_text(row[clip]) for row in rows]
         most = max(map(_width, texts), default=0)
-        widest = max(map(_width, table(head, rows).splitlines()))
+        widest = table_width(head, rows)
         if not columns or widest <= columns:
             return table(head, rows)
         least = min(most, least_clipped)
         room = most - (widest - columns)
         if room >= least or not going:
             cut = (clipped(text, max(room, least)) for text in texts)
-            return table(head, [(*row[:-1], text) for row, text in zip(rows, cut, strict=True)])
+            return table(head, [(*row[:clip], text, *row[clip:][1:]) for row, text in zip(rows, cut, strict=True)])
         at = head.index(going.pop(0))
         head = [*head[:at], *head[at + 1 :]]
         rows = [(*row[:at], *row[at + 1 :]) for row in rows]

@@ -144,10 +144,6 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
 
 def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     """The table in this width: with full paths if they fit, or else with ids and the projects clipped."""
-
-    def width_of(rows: Sequence[Sequence[object]]) -> int:
-        return max(map(len, table(HEAD, rows).splitlines()))
-
     rows: list[tuple[object, ...]] = []
     for number, item in enumerate(measured, 1):
         session = item.session
@@ -158,10 +154,10 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
         name = home_path(session.project) or "?"
         rows.append((number, session.client.title, name, age, *sizes, session.id[:_ID_CHARS]))
     paths = [(*row[:-1], home_path(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
-    if width_of(paths) <= width:
+    if terminal.table_width(HEAD, paths) <= width:
         return table(HEAD, paths)
-    room = max(max(len(str(row[2])) for row in rows) - max(0, width_of(rows) - width), _MIN_PROJECT_CHARS)
-    return table(HEAD, [(*row[:2], terminal.clipped(str(row[2]), room), *row[3:]) for row in rows])
+    project = HEAD.index("project")
+    return terminal.fitted_table(HEAD, rows, width, clip=project, least_clipped=_MIN_PROJECT_CHARS)
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
