@@ -269,14 +269,14 @@ def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> No
     """Remove what killed runs left in the folders where this run writes."""
     from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir
 
-    stays = run_options.in_place or run_options.append
     paths = {job.target.path for job in jobs if job.target.kind is not TargetKind.STDOUT}
     folders = {Path(os.path.realpath(path)).parent for path in paths}
-    archive = Path(run_options.archive_dir) if run_options.archive_dir else default_archive_dir(STDIN, in_place=False)
-    if stays and not run_options.archive_dir:
+    if run_options.archive_dir:
+        swept = [(folders, Path(run_options.archive_dir))]
+    elif run_options.in_place or run_options.append:
         swept = [({folder}, folder / LOCAL_ARCHIVE) for folder in folders]
     else:
-        swept = [(folders, archive)]
+        swept = [(folders, default_archive_dir(STDIN, in_place=False))]
     for places, archive in swept:
         if any(map(holds_temporaries, (*places, archive))):
             from compactor_cli.archive.maintenance import clear
@@ -496,26 +496,24 @@ def with_models(
             raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
         from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, local_embedder, not_asked
 
-        embed = None
         if embedding_model.startswith(LOCAL_PREFIX):
             embed = local_embedder(embedding_model.removeprefix(LOCAL_PREFIX))
+            run_config = replace(run_config, importance=EmbeddingSimilarity(embed))
         elif run_config.purpose is Purpose.PLAN:
-            embed = not_asked(embedding_model)
-        run_config = replace(run_config, importance=EmbeddingSimilarity(embed) if embed else run_config.importance)
-    if not (run_options.model or run_options.embedding_model) or run_options.plan:
+            run_config = replace(run_config, importance=EmbeddingSimilarity(not_asked(embedding_model)))
+    if not (run_options.model or embedding_model) or run_options.plan:
         return run_config
     from compactor_cli.run.model_run import ModelRun, check_setup
 
-    asked = model_config(run_options, run_config.settings)
-    asked = replace(asked, embedding_model=run_options.embedding_model)
-    check_setup(asked)
-    embedding_model = "" if run_config.importance else run_options.embedding_model
-    if not (run_options.model or embedding_model):
-        return run_config
-    asked = replace(asked, embedding_model=embedding_model)
-    run = stack.enter_context(ModelRun(asked, emit))
-    importance = run.importance() if embedding_model else run_config.importance
-    return replace(run_config, models=asked, model_run=run, importance=importance)
+    models = replace(model_config(run_options, run_config.settings), embedding_model=embedding_model)
+    check_setup(models)
+    if run_config.importance:  # no server is asked for embeddings, although their model was named
+        models = replace(models, embedding_model="")
+        if not run_options.model:
+            return run_config
+    run = stack.enter_context(ModelRun(models, emit))
+    importance = run.importance() if models.embedding_model else run_config.importance
+    return replace(run_config, models=models, model_run=run, importance=importance)
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:
