@@ -322,17 +322,17 @@ class RunOptions(DeclaredOptions):
         return Purpose.PLAN if self.dry_run else Purpose.ACT
 
     @property
-    def place(self) -> str:
-        """The flag that names where the result goes; empty if none was given."""
-        flags = {"output": "-o", "output_dir": "--output-dir", "in_place": "-i", "append": "--append"}
-        return next((flag for name, flag in flags.items() if getattr(self, name)), "")
+    def has_place(self) -> bool:
+        """Whether an option says where the result goes."""
+        return bool(self.output or self.output_dir or self.in_place or self.append)
 
     @property
     def shows_result(self) -> bool:
         """Whether only a short view of the result is shown: on a terminal, if no place for the result is named."""
         is_text = self.to in ("markdown", "text")  # readable as it is
         looks = self.dry_run or self.check or self.diff or self.interactive
-        return (self.stdout_is_terminal or self.only_look) and not (self.place or looks or self.no_compact or is_text)
+        is_shown = self.stdout_is_terminal or self.only_look
+        return is_shown and not (self.has_place or looks or self.no_compact or is_text)
 
     @property
     def shape(self) -> OutputShape | None:
@@ -386,7 +386,8 @@ class RunOptions(DeclaredOptions):
         """How many processes may work; one if a person is asked, as only one summary can be asked about at a time."""
         if self.interactive:
             return 1
-        return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        return self.jobs or cores
 
     @property
     def when_failing(self) -> WhenFailing:
@@ -490,7 +491,7 @@ _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
         "leave --no-archive out, or add -f if that is what you want",
     ),
     (
-        lambda o: bool(o.plan_out and o.place and not o.dry_run),
+        lambda o: bool(o.plan_out and o.has_place and not o.dry_run),
         "--plan-out saves the plan and writes nothing else, but a place for the result is named",
         "leave the place out; then compact --plan FILE with it",
     ),
