@@ -426,7 +426,6 @@ def run_toolbox(arguments: Sequence[str]) -> int:
     return invoke(toolbox, "compactor", arguments)
 
 
-PROGRAMS = ("compact", "compactor")
 _PATH = re.compile(r"FILE|DIR|FOLDER|PATH|ARCHIVE")
 
 
@@ -523,18 +522,15 @@ def completion(shell: str) -> int:
     bash, in ~/.bashrc: eval "$(compactor completion bash)". zsh, in ~/.zshrc: eval "$(compactor completion zsh)".
     fish: compactor completion fish > ~/.config/fish/completions/compactor.fish
     """
-    from click.shell_completion import get_completion_class
+    from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-    kind = get_completion_class(shell)
-    if kind is None:  # click has all three
-        raise click.UsageError(f"no completion for {shell}")
-    nothing: dict[str, Any] = {}
-    for program in PROGRAMS:
-        made = kind(click.Command(program), nothing, program, variable_of(program))
+    kind = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
+    for program in ("compact", "compactor"):
+        made = kind(click.Command(program), {}, program, variable_of(program))
         click.echo(made.source_template % made.source_vars())
     return 0
 
 
 def variable_of(program: str) -> str:
     """The environment variable by which a shell requests completions from this program."""
-    return f"_{program.replace('-', '_').upper()}_COMPLETE"
+    return f"_{program.upper()}_COMPLETE"
