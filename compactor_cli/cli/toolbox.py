@@ -26,6 +26,7 @@ from compactor_cli.read.streams import STDIN
 if TYPE_CHECKING:
     from compactor_cli.evaluate.cuts import EvalCase
     from compactor_cli.evaluate.methods import Baseline
+    from compactor_cli.llm.model_client import ReplyCache
 
 
 @click.command()
@@ -176,11 +177,12 @@ def prune(older_than: str, max_bytes: int | None) -> int:
     return _trouble(store)
 
 
-def _trouble(store: object) -> int:
-    trouble = getattr(store, "trouble", "")
-    if trouble:
-        click.echo(f"compactor: the reply cache: {trouble}", err=True)
-    return CompactError.exit_code if trouble else 0
+def _trouble(store: ReplyCache) -> int:
+    """Print what is wrong with the cache, if anything; returns the exit code."""
+    if not store.trouble:
+        return 0
+    click.echo(f"compactor: the reply cache: {store.trouble}", err=True)
+    return CompactError.exit_code
 
 
 @click.command()
