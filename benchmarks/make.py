@@ -17,10 +17,9 @@ from typing import Any
 
 import orjson
 
+from compactor_cli.evaluate.cuts import file_records
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.transcript import Message, Role
-from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import open_stream
 
 WORDS = (
     "the parser reads a record and keeps its bytes while the planner counts tokens in the tail so that every result "
@@ -173,9 +172,8 @@ def _stretches(
 
 def _chat(path: Path) -> list[dict[str, Any]]:
     """A session as chat messages: texts, calls and results, without what no model is shown."""
-    with open_stream(str(path)) as stream:
-        records = list(read_records(stream.reader, str(path), OnInvalid.KEEP))
-    messages = (message for part in open_transcripts(records) for message in part.messages if not message.is_meta)
+    found = open_transcripts(file_records(str(path)))
+    messages = (message for part in found for message in part.messages if not message.is_meta)
     return [chat for message in messages for chat in _chat_messages(message)]
 
 

@@ -24,6 +24,7 @@ from compactor_cli.evaluate.cuts import (
     CutProtocol,
     CutRule,
     EvalCase,
+    file_records,
     locate,
     plain_events,
     read_cut,
@@ -39,8 +40,6 @@ from compactor_cli.model.marker import find_marker
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, records_in
-from compactor_cli.read.streams import open_stream
 
 LEAST_TOKENS = 300
 NAMES = (
@@ -93,9 +92,7 @@ def transcripts(folder: Path) -> Iterator[Transcript]:
     """All that can be read below a folder."""
     for path in sorted(path for path in folder.rglob("*") if ".json" in path.name):
         try:
-            with open_stream(str(path)) as stream:
-                records = records_in(stream, OnInvalid.KEEP)
-                yield from open_transcripts(records, prefix=records.prefix)
+            yield from open_transcripts(file_records(str(path)))
         except CompactError:
             continue
 
