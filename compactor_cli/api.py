@@ -315,13 +315,12 @@ class _Call:
 
 
 _TABLES = Tables.__annotations__.keys()
-_OTHERS = Options.__annotations__.keys() - _TABLES
 _ABOUT_MODELS = ("api_base", "key_file", "max_cost", "timeout")
 
 
 def _settings(target: Amount | None, options: Options) -> model_settings.Settings:
     """The settings of a call. Raises UsageError for unknown options, and for options that exclude one another."""
-    known = (*_TABLES, *_OTHERS, "target")
+    known = (*Options.__annotations__, "target")
     for name in options:
         if name not in known:
             raise UsageError(f"unknown option {name}", next_step=nearest(name, known) or f"known: {', '.join(known)}")
