@@ -187,6 +187,7 @@ def _ask(question: str) -> str:
 
 
 STATS_HEAD = ("tokens", "of window", *"turns calls unpaired messages records conversations format file".split())
+_COUNTS = ("turns", "calls", "orphans", "messages", "records", "conversations")
 # The columns that are left out on a narrow terminal, in this order.
 _OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns", "format")
 
@@ -220,11 +221,11 @@ def stats(operands: tuple[str, ...], as_json: bool, **given: object) -> int:
     configuration = configure(given, os.environ, Path.cwd())
     run_options = RunOptions(**configuration.options)
     console = Console("compactor")
-    counted: list[TranscriptStats] = []
+    found: list[TranscriptStats] = []
     failures = 0
     for source in find_sources(operands or (STDIN,), recursive=run_options.recursive, walk=run_options.walk):
         try:
-            counted.append(count(source, run_options, configuration.settings))
+            found.append(count(source, run_options, configuration.settings))
         except CompactError as error:
             if source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
                 continue
@@ -232,16 +233,16 @@ def stats(operands: tuple[str, ...], as_json: bool, **given: object) -> int:
             failures += 1
         else:
             if as_json:
-                sys.stdout.write(json.dumps(asdict(counted[-1])) + "\n")
-    if not as_json and counted:
+                sys.stdout.write(json.dumps(asdict(found[-1])) + "\n")
+    if not as_json and found:
         rows: list[tuple[object, ...]] = []
-        for item in sorted(counted, key=lambda item: -item.tokens):
+        for item in sorted(found, key=lambda item: -item.tokens):
             share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
-            counts = (item.turns, item.calls, item.orphans, item.messages, item.records, item.conversations)
+            counts = (getattr(item, name) for name in _COUNTS)
             rows.append((item.tokens, share, *counts, ", ".join(item.formats), home_path(shown_name(item.path))))
-        if len(rows) > 1:
-            sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
-            rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
+        if len(found) > 1:
+            tokens, *sums = (sum(getattr(item, name) for item in found) for name in ("tokens", *_COUNTS))
+            rows.append((tokens, None, *sums, "", f"total of {len(found):,}"))
         sys.stdout.write(terminal.fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL))
     console.finish()
     return CompactError.exit_code if failures else 0
