@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -420,13 +420,10 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
 
     def lines() -> Iterator[bytes]:
         """The lines, each with a line feed; the last line of a file that has none stays without."""
-        held: bytes | None = None
-        for item in items:
-            if held is not None:
-                yield held if held.endswith(b"\n") else held + b"\n"
-            held = utf8(item) if isinstance(item, str) else item
-        if held is not None:
-            yield held if is_ended or held.endswith(b"\n") else held + b"\n"
+        given: Iterator[Any] = (utf8(item) if isinstance(item, str) else item for item in items)
+        for line, following in pairwise(chain(given, (None,))):
+            is_whole = line.endswith(b"\n") or (is_ended and following is None)
+            yield line if is_whole else line + b"\n"
 
     for transcript in open_transcripts(read_records(lines(), "lines"), dialect=dialect):
         yield GivenConversation(transcript, rebuilt)
