@@ -186,8 +186,9 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
             value = {"sha256": entry.sha256, "bytes": entry.bytes, "records": entry.records, "format": entry.dialect}
             where = {"source": entry.source, "compacted_at": entry.compacted_at, "archived": str(item.path)}
             click.echo(json.dumps(value | where))
-        at, short = entry.compacted_at[:16].replace("T", " "), entry.sha256[:_SHOWN_HASH_CHARS]
-        rows.append((at, entry.bytes, entry.records, short, entry.source))
+        else:
+            at, short = entry.compacted_at[:16].replace("T", " "), entry.sha256[:_SHOWN_HASH_CHARS]
+            rows.append((at, entry.bytes, entry.records, short, entry.source))
     if as_json:
         return 0
     click.echo(_fitted(("compacted", "bytes", "records", "hash", "file"), rows), nl=False)
@@ -201,7 +202,7 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
 @ARCHIVE_DIR
 def stats(as_json: bool, archive_dir: str | None) -> int:
     """Count the originals of each archive, and what they take on the disk."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for folder in filter(originals.is_archive, archives(archive_dir)):
         entries = [item.entry for item in originals.listed([folder])]
         sizes = {entry.sha256: entry.bytes for entry in entries}
@@ -214,7 +215,7 @@ def stats(as_json: bool, archive_dir: str | None) -> int:
             click.echo(json.dumps(dict(zip(head, row, strict=True))))
         return 0
     if len(rows) > 1:
-        totals = [sum(int(str(row[column])) for row in rows) for column in range(3)]
+        totals = [sum(row[column] for row in rows) for column in range(3)]
         rows.append((*totals, "", "", "all"))
     sys.stdout.write(_fitted(head, rows))
     return 0
@@ -438,18 +439,19 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     folders = (*originals.each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
     unknown: set[str] = set()
     found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left[1].score)
-    shown = found[: limit or (len(found) if as_json else MOST_SHOWN)]
-    values = ({"id": name, "kind": item.kind, "score": item.score, "text": item.text} for name, item in shown)
-    text = "".join(map(_json, values))
-    if not as_json:
-        cells = ((f"{item.score:.0%}", item.kind, terminal.beginning(item.text, _SHOWN_CHARS)) for _, item in shown)
-        rows = [(*cell, name or None) for cell, (name, _) in zip(cells, shown, strict=True)]
-        more = f", {len(shown):,} shown (more: --limit)" if len(shown) < len(found) else ""
-        missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
-        count = counted(len(found), "thing") if found else "nothing"
-        text = terminal.table(("need", "kind", "what", "record"), rows) if rows else ""
-        text += f"{visible(file)}: {count} left out{more}{missing}\n"
-    print_quoted(text)
+    if as_json:
+        for name, item in found[: limit or len(found)]:
+            print_quoted(_json({"id": name, "kind": item.kind, "score": item.score, "text": item.text}))
+        return 0
+    rows = [
+        (f"{item.score:.0%}", item.kind, terminal.beginning(item.text, _SHOWN_CHARS), name or None)
+        for name, item in found[: limit or MOST_SHOWN]
+    ]
+    more = f", {len(rows):,} shown (more: --limit)" if len(rows) < len(found) else ""
+    missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
+    count = counted(len(found), "thing") if found else "nothing"
+    text = terminal.table(("need", "kind", "what", "record"), rows) if rows else ""
+    print_quoted(f"{text}{visible(file)}: {count} left out{more}{missing}\n")
     return 0
 
 
