@@ -282,15 +282,15 @@ def _print_problems(name: str, report: InputReport, settings: Settings, purpose:
         console.warn(f"{name}: {warning}")
     for item in report.transcripts:
         place = Place(path=name, line=item.line, row=item.row)
-        where = str(place) if sum(report.counts.values()) > 1 else name
+        at = str(place) if sum(report.counts.values()) > 1 else name
         if item.outcome is Outcome.FAILED:
             console.warn(f"{item.reason}; passed on unchanged")
         if item.over_target:
-            console.warn(f"{where}: over its target: {item.over_target}")
+            console.warn(f"{at}: over its target: {item.over_target}")
         for warning in item.warnings:
-            console.warn(f"{where}: {warning}")
+            console.warn(f"{at}: {warning}")
         for note in item.notes:
-            console.note(f"{where}: {note}")
+            console.note(f"{at}: {note}")
         if item.outcome is Outcome.UNCHANGED and item.tier not in ("", Tier.NONE):
             # From the second tier on it is a warning, if the run's own options name the window.
             is_named = settings.trigger.window_tokens or settings.trigger.window_model
@@ -299,7 +299,7 @@ def _print_problems(name: str, report: InputReport, settings: Settings, purpose:
             if settings.target != Size():
                 start = f"; the target of {item.target_tokens:,} decides"
             report_it = console.warn if is_named and item.tier != Tier.LOG else console.note
-            report_it(f"{where}: {line} of {item.window_tokens:,}{start}")
+            report_it(f"{at}: {line} of {item.window_tokens:,}{start}")
     if report.not_carried and purpose is Purpose.ACT:
         from compactor_cli.render.convert import not_carried_line
 
