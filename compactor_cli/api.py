@@ -358,9 +358,7 @@ class GivenConversation:
 
 def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
     """The only conversation in a source. Raises InputError if there is none, UsageError if there are several."""
-    if isinstance(source, Mapping):
-        return _given_row(source, dialect)
-    if not isinstance(source, _TEXTS):
+    if not isinstance(source, (Mapping, *_TEXTS)):
         source = list(source)
         if not source or not isinstance(source[0], str | bytes | list | tuple):
             return _given_messages(source, dialect)

@@ -230,9 +230,6 @@ def _rows(metrics: ShardMetrics) -> str:
     return f"{metrics.rows:,} conversations, {metrics.tokens_before:,} → {metrics.tokens_after:,} tokens"
 
 
-_HEAD = ("round", "job", "requests", "status")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
     """A submitted run, as the log of the batch jobs has it."""
@@ -296,7 +293,8 @@ def status(output_dir: str) -> int:
         task = _task(job_log)
         jobs = Provider(job_log, task.models, task.mark).statuses()
         tally = job_log.tally()
-    sys.stdout.write(table(_HEAD, [(job.round, job.name, job.requests, job.status) for job in jobs]))
+    rows = [(job.round, job.name, job.requests, job.status) for job in jobs]
+    sys.stdout.write(table(("round", "job", "requests", "status"), rows))
     cost = f", ${tally['cost_usd']:.4f}" if tally["cost_usd"] else ""
     done = sum(Path(f"{shard.output}.done").exists() for shard in task.shards)
     sys.stdout.write(
