@@ -97,21 +97,11 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
         console.warn("there is no archive yet")
     is_sound = True
     for name in named:
-        line = ""
         try:
-            if not is_folder(name):
-                problems, line = _verified_file(name, dialect, console)
-            elif originals.is_archive(Path(name)):
-                found = verify_archive(name)
-                problems = list(map(str, found.problems))
-                for path in found.leftovers:
-                    console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
-                size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
-                line = f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
-            else:
-                problems = ["is not an archive: name a folder with a MANIFEST.jsonl, or a transcript"]
+            is_archive = is_folder(name)
+            problems, line = _verified_archive(name, console) if is_archive else _verified_file(name, dialect, console)
         except CompactError as error:
-            problems = [str(error)]
+            problems, line = [str(error)], ""
         is_sound = is_sound and not problems
         for problem in problems:
             console.error(problem if name in problem else f"{name}: {problem}")
@@ -130,6 +120,18 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
         raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
     chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
     return (Path(chosen),) if chosen else originals.each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
+
+
+def _verified_archive(name: str, console: Console) -> tuple[list[str], str]:
+    """What is wrong with the archive in a folder, and the line that counts what it holds."""
+    if not originals.is_archive(Path(name)):
+        return ["is not an archive: name a folder with a MANIFEST.jsonl, or a transcript"], ""
+    found = verify_archive(name)
+    for path in found.leftovers:
+        console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
+    size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
+    line = f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
+    return list(map(str, found.problems)), line
 
 
 def _verified_file(name: str, dialect: str, console: Console) -> tuple[list[str], str]:
