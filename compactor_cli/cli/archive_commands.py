@@ -361,7 +361,7 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
         console.warn(warning)
     if found.any_word:
         console.warn("no record holds all of these words; these hold some")
-    color = wants_color("auto", sys.stdout, os.environ)
+    color = wants_color("auto", sys.stdout)
     for hit in found.hits:
         shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": moment(hit.time)}
         if as_json:
@@ -414,7 +414,7 @@ def _shown(original: originals.ExpandedRecord) -> str:
     if is_terminal(sys.stdout):
         # No control character of a transcript may reach the terminal.
         body = "\n".join(map(visible, body.split("\n")))
-    return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
+    return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout))}\n{body.rstrip()}\n\n"
 
 
 MOST_SHOWN = 25

@@ -9,7 +9,7 @@ import sys
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Never, TextIO
 
@@ -45,11 +45,11 @@ class Color(IntEnum):
     CYAN = 36
 
 
-def wants_color(choice: str, stream: TextIO | None, environ: Mapping[str, str]) -> bool:
+def wants_color(choice: str, stream: TextIO | None) -> bool:
     """Whether to use colours, by the option, then by ``NO_COLOR``, then by whether the stream is a capable terminal."""
     if choice != "auto":
         return choice == "always"
-    if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return is_terminal(stream)
 
@@ -95,7 +95,7 @@ class Console:
     def __init__(self, program: str, level: int = Level.WARNINGS, color: str = "auto") -> None:
         self.program = program
         self.level = max(Level.NOTHING, min(Level.WHY, level))
-        self.color = wants_color(color, sys.stderr, os.environ)
+        self.color = wants_color(color, sys.stderr)
         self.before_line: Callable[[], object] = lambda: None  # called before each message: a progress bar is cleared
         self._alike: Counter[str] = Counter()
 

@@ -427,7 +427,7 @@ def _view(run_options: RunOptions) -> View | None:
     """The view of each transcript that is shown, in a run that writes nothing; None without one."""
     if run_options.purpose is Purpose.ACT:
         return None
-    color = wants_color(run_options.color, sys.stdout, os.environ)
+    color = wants_color(run_options.color, sys.stdout)
     if run_options.shows_result:
         return None if run_options.only_look and run_options.html else partial(result_view, color=color)
     if run_options.diff:
