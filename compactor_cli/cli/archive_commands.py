@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -118,7 +117,7 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
     """
     if archive_dir and not is_folder(archive_dir):
         raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
-    chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
+    chosen = archive_dir or configure({}).options.get("archive_dir")
     return (Path(chosen),) if chosen else originals.each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
 
 

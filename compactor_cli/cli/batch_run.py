@@ -65,7 +65,7 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Set
 
     Raises `UsageError`.
     """
-    configuration = configure(given, os.environ, Path.cwd())
+    configuration = configure(given)
     if refused := sorted(configuration.named & NOT_FOR_SHARDS):
         what = f"compactor batch takes no {BY_NAME[refused[0]].key}"
         raise UsageError(what, next_step="leave it out, or use compact", place="--set")

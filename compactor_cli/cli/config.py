@@ -78,13 +78,16 @@ class Configuration:
     warnings: tuple[str, ...] = ()  # about variables that were ignored
 
 
-def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
-    """The configuration of a run in ``folder``; ``given`` is the command line, by option name: not given if None or ().
+def configure(
+    given: Mapping[str, Any], environ: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> Configuration:
+    """The configuration of a run in ``folder``, by default the working directory.
 
+    ``given`` is the command line, by option name; what is None or () was not given.
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
     for what a layer may not set.
     """
-    project, command_line = _project(folder), _command_line(given)
+    project, command_line = _project(folder or Path.cwd()), _command_line(given)
     environment, warnings = _environment(environ)
     user = config_folder(environ) / "config.toml"
     layers = [command_line, environment, project, _file_layer(_table(user) or {}, str(user))]

@@ -377,7 +377,7 @@ class Toolbox(click.Group):
         def configured() -> ReadLimits:  # called when something is opened, so that few tools load the configuration
             from compactor_cli.cli.config import RunOptions, configure
 
-            return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
+            return RunOptions(**configure({}).options).limits
 
         with reads_within(configured):
             return super().invoke(ctx)

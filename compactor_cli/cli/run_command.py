@@ -58,7 +58,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
             check_written("report", report)
             # Only after the check of the run options is it known whether the report may use standard output.
             run_report.report = "" if report == STDOUT else report
-            configuration = configure(given, os.environ, Path.cwd())
+            configuration = configure(given)
             is_seen = is_terminal(sys.stdout)
             run_options = RunOptions(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
             check(run_options, configuration.named)

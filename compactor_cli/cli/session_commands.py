@@ -115,7 +115,7 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     if sort == "size":
         found.sort(key=lambda session: -session.size_bytes)
     shown = found[:limit] if limit else found
-    settings = configure({}, os.environ, Path.cwd()).settings
+    settings = configure({}).settings
     measured: list[MeasuredSession] = []
     with Console("compactor").progress("counting", len(shown), "file") as bar:
         for session in shown:
@@ -218,7 +218,7 @@ _COUNTED = ("recursive", "include", "exclude", "hidden", "format", "on_invalid",
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
 def stats(operands: tuple[str, ...], as_json: bool, **given: object) -> int:
     """Count records, messages, tokens, turns and calls of each input; without one, of standard input."""
-    configuration = configure(given, os.environ, Path.cwd())
+    configuration = configure(given)
     run_options = RunOptions(**configuration.options)
     console = Console("compactor")
     found: list[TranscriptStats] = []
