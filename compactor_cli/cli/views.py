@@ -163,13 +163,13 @@ def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: b
     edits = {edit.record: edit for edit in plan.edits if edit.part != USAGE}
     indices = range(region[0].start, region[-1].stop)
     shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
-    ends = shown if len(shown) <= SHOWN_RECORDS else [*shown[: SHOWN_RECORDS // 2], -1, *shown[-SHOWN_RECORDS // 2 :]]
-    for index in ends:
-        description = f"… {len(shown) - SHOWN_RECORDS:,} more …"
-        if index >= 0:
-            message = transcript.messages[index]
-            description = f"{message.role.value}: {_short(' '.join(filter(None, map(_part, message.parts))))}"
-        yield painted(f"- {description}", Color.RED, color)
+    more, half = len(shown) - SHOWN_RECORDS, SHOWN_RECORDS // 2
+    for number, index in enumerate(shown if more <= 0 else shown[:half] + shown[-half:]):
+        if more > 0 and number == half:
+            yield painted(f"- … {more:,} more …", Color.RED, color)
+        message = transcript.messages[index]
+        excerpt = _short(" ".join(filter(None, map(_part, message.parts))))
+        yield painted(f"- {message.role.value}: {excerpt}", Color.RED, color)
         if index in edits:
             yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
 
