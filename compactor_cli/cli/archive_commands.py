@@ -58,9 +58,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     in the place of its file: compactor undo FILE
     """
     if Path(name).exists() or len(name) < originals.MIN_PREFIX_CHARS or not is_hex(name.lower()):
-        # The archive that compacting this file in place would use comes first.
-        folders = (*originals.each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir))
-        found = originals.original_of(name, folders)
+        found = originals.original_of(name, archives_for(name, archive_dir))
     else:
         found = originals.find(archives(archive_dir), name)
     if output and output != "-":
@@ -119,6 +117,11 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
         raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
     chosen = archive_dir or configure({}).options.get("archive_dir")
     return (Path(chosen),) if chosen else originals.each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
+
+
+def archives_for(file: str, archive_dir: str | None) -> tuple[Path, ...]:
+    """The archive that compacting this file in place would use, if it exists, and then those of `archives`."""
+    return (*originals.each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
 
 
 def _verified_archive(name: str, console: Console) -> tuple[list[str], str]:
@@ -437,7 +440,7 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     Of a file that was compacted again and again, everything since its first original counts, as far back as the
     archives know; the last line says where one is missing.
     """
-    folders = (*originals.each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
+    folders = archives_for(file, archive_dir)
     unknown: set[str] = set()
     found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left[1].score)
     if as_json:
