@@ -181,9 +181,6 @@ On a terminal, without -o, a short view of the result is shown and nothing is wr
 
 """
 
-# The titles of sections with their options.
-Sections = tuple[tuple[str, tuple[Option, ...]], ...]
-
 SYNOPSIS = "[OPTIONS] [FILE|DIR]…"
 
 EXAMPLES = """\
@@ -207,7 +204,7 @@ EXIT_CODES = """\
 class Sectioned(click.Command):
     """A command whose help has sections; options that are in none of them are listed under “Other”."""
 
-    sections: Sections = SECTIONS
+    sections: tuple[tuple[str, tuple[Option, ...]], ...] = SECTIONS  # titles, each with its options
     examples = EXAMPLES
     exit_codes = EXIT_CODES
     keys = KEYS
