@@ -104,7 +104,8 @@ def drift_table(result: EvalResult) -> str:
     return f"{at}\n\n{columns(rows)}" if len(rows) > 1 else ""
 
 
-RECALL, ARTEFACTS = tuple(Measure)[:7], tuple(Measure)[7:]
+_FIRST_ARTEFACT = tuple(Measure).index(Measure.EDITED)
+RECALL, ARTEFACTS = tuple(Measure)[:_FIRST_ARTEFACT], tuple(Measure)[_FIRST_ARTEFACT:]
 _MOST_TELLING = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL)
 _COMPARED = (*_MOST_TELLING, Measure.CHAT)
 _BY_DIALECT = (*_MOST_TELLING, Measure.EDITED, Measure.READ, Measure.CHAT)
