@@ -30,7 +30,7 @@ from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run import shards as sharding
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
-from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
+from compactor_cli.run.model_run import ModelRun, check_setup
 from compactor_cli.run.outputs import check_free
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, call_template
 from compactor_cli.run.shards import Shard, ShardMetrics, ShardResult, summed
@@ -234,11 +234,10 @@ def _rows(metrics: ShardMetrics) -> str:
 class BatchJob:
     """A submitted run, as the log of the batch jobs has it."""
 
-    mark: str  # distinguishes its jobs at the provider
+    provider: Provider
     run_options: RunOptions
     shards: tuple[Shard, ...]
     options: RunConfig
-    models: ModelConfig
     rounds: int  # after which nothing more is sent
 
 
@@ -291,7 +290,7 @@ def status(output_dir: str) -> int:
     """Print the status of the jobs; nothing is written, sent or fetched."""
     with closing(BatchJobLog.open(Path(output_dir))) as job_log:
         task = _task(job_log)
-        jobs = Provider(job_log, task.models, task.mark).statuses()
+        jobs = task.provider.statuses()
         tally = job_log.tally()
     rows = [(job.round, job.name, job.requests, job.status) for job in jobs]
     sys.stdout.write(table(("round", "job", "requests", "status"), rows))
@@ -311,7 +310,7 @@ def _advance(job_log: BatchJobLog, task: BatchJob, missing: Missing, level: int 
     folders = {job_log.path.parent, *(Path(shard.output).parent for shard in task.shards)}
     clear(folders, [Path(options.archive_dir)] if options.archive_dir else [], console.warn)
     try:
-        step = Provider(job_log, task.models, task.mark).step(task.shards, options, missing, task.rounds)
+        step = task.provider.step(task.shards, options, missing, task.rounds)
         finished = [result for result in step.results if result.exit_code != TryLater.exit_code]
         for result in finished:
             print_shard(result, console)
@@ -347,10 +346,9 @@ def _task(job_log: BatchJobLog, finished: FinishedPolicy = FinishedPolicy.SKIP) 
     options = shard_options(run_options, settings, BatchOptions(column=arguments["column"]))
     shards = ({**value, "part": Slice(**value["part"]) if value["part"] else None} for value in arguments["shards"])
     return BatchJob(
-        mark=arguments["mark"],
+        provider=Provider(job_log, models, arguments["mark"]),
         run_options=run_options,
         shards=tuple(Shard(**shard) for shard in shards),
         options=dataclasses.replace(options, models=models, finished=finished),
-        models=models,
         rounds=arguments["rounds"],
     )
