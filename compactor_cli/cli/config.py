@@ -74,8 +74,8 @@ class Configuration:
     settings: Settings
     options: Mapping[str, Any]  # values of the options that are not settings, by name
     sources: tuple[str, ...]  # the names of the layers, strongest first
-    named: frozenset[str] = frozenset()  # options given on the command line
-    warnings: tuple[str, ...] = ()  # about variables that were ignored
+    named: frozenset[str]  # options given on the command line
+    warnings: tuple[str, ...]  # about variables that were ignored
 
 
 def configure(
