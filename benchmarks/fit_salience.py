@@ -16,6 +16,7 @@ import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log, sqrt
 from operator import mul
 from pathlib import Path
@@ -24,12 +25,10 @@ import orjson
 
 from compactor_cli.digest.atoms import atom_texts
 from compactor_cli.digest.salience import build, features
-from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, find_cases
 from compactor_cli.evaluate.measures import forget, needs_of
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.plan.tokens import count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import open_stream
 
 MODEL = "atom_salience"
 WEIGHTS = Path(__file__).parents[1] / "compactor_cli/digest/weights.json"
@@ -57,11 +56,9 @@ def cases(folder: Path) -> Iterator[tuple[bool, EvalCase]]:
     """The cases below a folder, and whether they are held out."""
     counter = counter_for("auto")
     for path in sorted(folder.rglob("*.jsonl*")):
-        with open_stream(str(path)) as stream:
-            records = list(read_records(stream.reader, str(path), OnInvalid.KEEP))
         held_out = zlib.crc32(path.name.partition(".")[0].encode()) % HELD_OUT == HELD_OUT - 1
-        for transcript in open_transcripts(records):
-            for case in find_cases(transcript, path.name, CutRule(), lambda message: count_message(counter, message)):
+        for transcript in open_transcripts(file_records(str(path))):
+            for case in find_cases(transcript, path.name, CutRule(), partial(count_message, counter)):
                 yield held_out, case
         forget()
 
@@ -118,12 +115,8 @@ def fit(found: Sequence[Example], start: dict[str, float]) -> dict[str, float]:
     steps = [step / spread for step, spread in zip(moved, spreads, strict=False)]
     shift = moved[-1] - sum(map(mul, steps, means))
     fitted = {name: round(start.get(name, 0.0) + step, 4) for name, step in zip(names, steps, strict=True)}
-    return {"intercept": round(start["intercept"] + shift, 4), **start_only(start, fitted), **fitted}
-
-
-def start_only(start: dict[str, float], fitted: dict[str, float]) -> dict[str, float]:
-    """Constants of features that no example has."""
-    return {name: value for name, value in start.items() if name not in fitted and name != "intercept"}
+    # Features that no example has keep their constants.
+    return {**start, "intercept": round(start["intercept"] + shift, 4), **fitted}
 
 
 def objective(

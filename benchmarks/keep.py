@@ -14,29 +14,26 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from compactor_cli.digest.digest import Digest
 from compactor_cli.engine import Compaction, compact_transcript
-from compactor_cli.evaluate.cuts import CutRule, EvalCase, find_cases
+from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, find_cases
 from compactor_cli.evaluate.measures import Measure, Share, SummaryView, forget, needs_of, score
 from compactor_cli.evaluate.run_eval import INCLUDE
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.plan import Action
 from compactor_cli.model.settings import KEPT_BY, Keep, Settings, Size, read_size
 from compactor_cli.plan.tokens import count_message, counter_for
-from compactor_cli.read.jsonl import read_records
 from compactor_cli.read.sources import Walk, find_sources
-from compactor_cli.read.streams import open_stream
 
 SHOWN = (Measure.FUR, Measure.FUR_ANY, Measure.PAIRS, Measure.PHRASES, Measure.USER)
 COUNTER = counter_for("auto")
 
 
 def cases(path: str) -> Iterator[EvalCase]:
-    with open_stream(path) as stream:
-        transcripts = tuple(open_transcripts(read_records(stream.reader, path)))
-    for transcript in transcripts:
-        yield from find_cases(transcript, path, CutRule(), lambda message: count_message(COUNTER, message))
+    for transcript in open_transcripts(file_records(path)):
+        yield from find_cases(transcript, path, CutRule(), partial(count_message, COUNTER))
 
 
 def compacted(case: EvalCase, settings: Settings) -> Compaction:
@@ -45,8 +42,8 @@ def compacted(case: EvalCase, settings: Settings) -> Compaction:
 
 def text_of(case: EvalCase, done: Compaction) -> str:
     kept = set(done.plan.indices(Action.KEEP)) | {edit.record for edit in done.plan.edits}
-    said = (event.text for event in case.prefix_events if event.record in kept)
-    return "\n".join((*said, done.summary_text))
+    texts = (event.text for event in case.prefix_events if event.record in kept)
+    return "\n".join((*texts, done.summary_text))
 
 
 def main() -> None:
@@ -55,15 +52,15 @@ def main() -> None:
     parser.add_argument("--target", default="", help="default: none, head and tail as the settings say")
     parser.add_argument("--limit", type=int, default=0, help="files, evenly spread")
     parser.add_argument("--keep", default=",".join(KEPT_BY))
-    run_options = parser.parse_args()
-    sources = find_sources(run_options.paths, recursive=True, walk=Walk(include=INCLUDE))
-    step = max(1, len(sources) // run_options.limit) if run_options.limit else 1
+    options = parser.parse_args()
+    sources = find_sources(options.paths, recursive=True, walk=Walk(include=INCLUDE))
+    step = max(1, len(sources) // options.limit) if options.limit else 1
     sums: dict[tuple[str, Measure], list[Share]] = defaultdict(list)
     tokens: dict[str, int] = defaultdict(int)
     number = 0
     for source in sources[::step]:
         for case in cases(source.path):
-            runs = {by: compacted(case, wishes_of(by, run_options.target)) for by in run_options.keep.split(",")}
+            runs = {by: compacted(case, settings_for(by, options.target)) for by in options.keep.split(",")}
             if not all(done.changed for done in runs.values()):
                 continue
             number += 1
@@ -74,14 +71,14 @@ def main() -> None:
                 for measure, share in score(needs, SummaryView(text_of(case, done))).items():
                     sums[by, measure].append(share)
         forget()
-    print(f"{number} cuts of {len(sources[::step])} files, target {run_options.target or 'none'}")
+    print(f"{number} cuts of {len(sources[::step])} files, target {options.target or 'none'}")
     print(f"{'keep':14}{'tokens':>10}" + "".join(f"{measure.value:>10}" for measure in SHOWN))
     for by in tokens:
         print(f"{by:14}{tokens[by]:>10}" + "".join(f"{micro(sums[by, measure]):>10.1f}" for measure in SHOWN))
     sys.stdout.flush()
 
 
-def wishes_of(by: str, target: str) -> Settings:
+def settings_for(by: str, target: str) -> Settings:
     wanted = read_size(target, "--target") if target else Size()
     return Settings(target=wanted, keep=Keep(by=by), prune=())
 

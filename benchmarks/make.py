@@ -10,17 +10,16 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from compactor_cli.evaluate.cuts import file_records
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.transcript import Message, Role
-from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import open_stream
 
 WORDS = (
     "the parser reads a record and keeps its bytes while the planner counts tokens in the tail so that every result "
@@ -95,16 +94,23 @@ class Story:
 
 def rows(size_bytes: int, seed: int = 1) -> Iterator[bytes]:
     """Dataset rows of 40 to 300 KB until the size is reached."""
+    return _until(size_bytes, map(_row, count(seed)))
+
+
+def _row(seed: int) -> bytes:
+    story = Story(seed)
+    messages = list(story.messages(story.random.randrange(40_000, 300_000)))
+    return orjson.dumps({"id": seed, "messages": messages}) + b"\n"
+
+
+def _until(size_bytes: int, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines up to the one with which the size is reached."""
     written = 0
-    while written < size_bytes:
-        story = Story(seed)
-        row = (
-            orjson.dumps({"id": seed, "messages": list(story.messages(story.random.randrange(40_000, 300_000)))})
-            + b"\n"
-        )
-        yield row
-        written += len(row)
-        seed += 1
+    for line in lines:
+        yield line
+        written += len(line)
+        if written >= size_bytes:
+            return
 
 
 REAL_ROW_BYTES = (40_000, 300_000)
@@ -119,38 +125,27 @@ def real_rows(
     Every round takes the sessions in another order and cuts them elsewhere, so that a size beyond what there is
     repeats conversations, but no row. Raises FileNotFoundError where there is no session.
     """
-    written, number = 0, 0
     chance = random.Random(seed)
-    while written < size_bytes:
-        for messages in _shuffled_sessions(folder, chance):
-            for row in _stretches(messages, chance, row_bytes):
-                number += 1
-                line = orjson.dumps({"id": number, "messages": row}) + b"\n"
-                yield line
-                written += len(line)
-                if written >= size_bytes:
-                    return
+    sessions = _shuffled_sessions(folder, chance)
+    found = enumerate((row for messages in sessions for row in _stretches(messages, chance, row_bytes)), 1)
+    return _until(size_bytes, (orjson.dumps({"id": number, "messages": row}) + b"\n" for number, row in found))
 
 
 def _shuffled_sessions(folder: Path, chance: random.Random) -> Iterator[list[dict[str, Any]]]:
+    """All sessions below a folder, again and again, each time in another order."""
     paths = sorted(folder.rglob("*.jsonl.gz"))
     if not paths:
         raise FileNotFoundError(f"no sessions (*.jsonl.gz) below {folder}")
-    chance.shuffle(paths)
-    return map(_chat, paths)
+    while True:
+        order = paths.copy()
+        chance.shuffle(order)
+        yield from map(_chat, order)
 
 
 def real_session(folder: Path, size_bytes: int, seed: int = 1) -> Iterator[bytes]:
     """One long session, a message a line: the sessions below a folder, one after another."""
-    written = 0
-    chance = random.Random(seed)
-    while written < size_bytes:
-        for message in chain.from_iterable(_shuffled_sessions(folder, chance)):
-            line = orjson.dumps(message) + b"\n"
-            yield line
-            written += len(line)
-            if written >= size_bytes:
-                return
+    messages = chain.from_iterable(_shuffled_sessions(folder, random.Random(seed)))
+    return _until(size_bytes, (orjson.dumps(message) + b"\n" for message in messages))
 
 
 def _stretches(
@@ -173,9 +168,8 @@ def _stretches(
 
 def _chat(path: Path) -> list[dict[str, Any]]:
     """A session as chat messages: texts, calls and results, without what no model is shown."""
-    with open_stream(str(path)) as stream:
-        records = list(read_records(stream.reader, str(path), OnInvalid.KEEP))
-    messages = (message for part in open_transcripts(records) for message in part.messages if not message.is_meta)
+    found = open_transcripts(file_records(str(path)))
+    messages = (message for part in found for message in part.messages if not message.is_meta)
     return [chat for message in messages for chat in _chat_messages(message)]
 
 

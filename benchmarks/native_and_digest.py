@@ -24,6 +24,7 @@ from compactor_cli.evaluate.cuts import (
     CutProtocol,
     CutRule,
     EvalCase,
+    file_records,
     locate,
     plain_events,
     read_cut,
@@ -31,7 +32,7 @@ from compactor_cli.evaluate.cuts import (
     segments,
 )
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.methods import DigestMethod, framed
+from compactor_cli.evaluate.methods import digest_of, framed
 from compactor_cli.evaluate.questions import is_misled, questions_by_cut, score_answer
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import CompactError, InputError
@@ -39,8 +40,6 @@ from compactor_cli.model.marker import find_marker
 from compactor_cli.model.settings import Settings
 from compactor_cli.model.transcript import Transcript
 from compactor_cli.plan.tokens import Counter, count_message, counter_for
-from compactor_cli.read.jsonl import OnInvalid, records_in
-from compactor_cli.read.streams import open_stream
 
 LEAST_TOKENS = 300
 NAMES = (
@@ -55,7 +54,7 @@ def texts(case: EvalCase, native: str, counter: Counter) -> tuple[str, ...]:
     """What stands in the context after the compaction, in the order of NAMES."""
 
     def digest(budget: int, count: Callable[[str], int] = counter.count) -> str:
-        return DigestMethod().of(case, budget, count, framed(case, budget)).text
+        return digest_of(case, budget, count, framed(case, budget)).text
 
     both = f"{native}\n\n{digest(*SizeLimit(chars=MOST_CONTEXT_CHARS).budget(0, Settings(), counter))}"
     return native, both, digest(counter.count(both)), digest(counter.count(native))
@@ -93,9 +92,7 @@ def transcripts(folder: Path) -> Iterator[Transcript]:
     """All that can be read below a folder."""
     for path in sorted(path for path in folder.rglob("*") if ".json" in path.name):
         try:
-            with open_stream(str(path)) as stream:
-                records = records_in(stream, OnInvalid.KEEP)
-                yield from open_transcripts(records, prefix=records.prefix)
+            yield from open_transcripts(file_records(str(path)))
         except CompactError:
             continue
 

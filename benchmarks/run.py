@@ -105,8 +105,8 @@ def session(path: Path, name: str, target: str) -> Iterator[Row]:
     out = ["--archive-dir", "archive", "-f", "-o", "out.jsonl", str(path)]
     for fast in (False, True)[: 1 + HAS_FAST]:
         run = measure(compact("-t", target, *out, fast=fast), folder=str(folder))
-        said = f"{name}, {size_bytes // 1_000_000} MB{', [fast]' * fast}"
-        yield Row(name=said, run=run, peer=peer, size_bytes=size_bytes)
+        title = f"{name}, {size_bytes // 1_000_000} MB{', [fast]' * fast}"
+        yield Row(name=title, run=run, peer=peer, size_bytes=size_bytes)
 
 
 def _compacted(folder: Path, path: Path, name: str) -> Iterator[Row]:
@@ -116,12 +116,12 @@ def _compacted(folder: Path, path: Path, name: str) -> Iterator[Row]:
     yield Row(name=f"{name}: tiktoken alone", run=peer, peer=peer, size_bytes=size_bytes)
     out = ["--archive-dir", "archive", "-f", "-o", "out.jsonl", str(path)]
     for fast in (False, True)[: 1 + HAS_FAST]:
-        said = ", [fast]" * fast
+        extra = ", [fast]" * fast
         for processes in ("1", "2"):
             run = measure(compact("-t", "8k", "-j", processes, *out, fast=fast), folder=str(folder))
-            yield Row(name=f"{name}: -t 8k -j {processes}{said}", run=run, peer=peer, size_bytes=size_bytes)
+            yield Row(name=f"{name}: -t 8k -j {processes}{extra}", run=run, peer=peer, size_bytes=size_bytes)
         run = measure(compact("--preset", "cut.toml", "-t", "8k", *out, fast=fast), folder=str(folder))
-        yield Row(name=f"{name}: cut without a summary{said}", run=run, peer=peer, size_bytes=size_bytes)
+        yield Row(name=f"{name}: cut without a summary{extra}", run=run, peer=peer, size_bytes=size_bytes)
         shutil.rmtree(folder / "archive")
 
 
@@ -182,15 +182,15 @@ def plot(rows: list[Row]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def measured(folder: Path, said: argparse.Namespace) -> Iterator[Row]:
+def measured(folder: Path, options: argparse.Namespace) -> Iterator[Row]:
     yield from starts(folder)
-    if said.real:
-        yield from real(folder, Path(said.real), said.mb[-1], said.session_mb)
+    if options.real:
+        yield from real(folder, Path(options.real), options.mb[-1], options.session_mb)
         return
-    yield from datasets(folder, said.mb)
-    write_story(folder / "session.jsonl", said.session_mb * 1_000_000)
+    yield from datasets(folder, options.mb)
+    write_story(folder / "session.jsonl", options.session_mb * 1_000_000)
     yield from session(folder / "session.jsonl", "one session", "16k")
-    yield from files(folder, said.files)
+    yield from files(folder, options.files)
 
 
 def main() -> None:
@@ -200,16 +200,16 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--real", metavar="FOLDER", nargs="?", const="../shared/corpus-train", help="of real sessions")
     parser.add_argument("--plot", metavar="FILE.svg")
-    said = parser.parse_args()
+    options = parser.parse_args()
     rows: list[Row] = []
     print(f"{'':<48} {'s':>8} {'CPU s':>8} {'floor':>8} {'MB/s':>8} {'x':>8} {'x CPU':>8} {'peak MB':>8}")
     with tempfile.TemporaryDirectory() as name:
-        for row in measured(Path(name), said):
+        for row in measured(Path(name), options):
             rows.append(row)
             print(shown(row), flush=True)
     print(*conclusions(rows), sep="\n")
-    if said.plot:
-        Path(said.plot).write_text(plot(rows))
+    if options.plot:
+        Path(options.plot).write_text(plot(rows))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field, fields, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -315,13 +315,12 @@ class _Call:
 
 
 _TABLES = Tables.__annotations__.keys()
-_OTHERS = Options.__annotations__.keys() - _TABLES
 _ABOUT_MODELS = ("api_base", "key_file", "max_cost", "timeout")
 
 
 def _settings(target: Amount | None, options: Options) -> model_settings.Settings:
     """The settings of a call. Raises UsageError for unknown options, and for options that exclude one another."""
-    known = (*_TABLES, *_OTHERS, "target")
+    known = (*Options.__annotations__, "target")
     for name in options:
         if name not in known:
             raise UsageError(f"unknown option {name}", next_step=nearest(name, known) or f"known: {', '.join(known)}")
@@ -359,9 +358,7 @@ class GivenConversation:
 
 def conversation_in(source: Any, dialect: str = "") -> GivenConversation:
     """The only conversation in a source. Raises InputError if there is none, UsageError if there are several."""
-    if isinstance(source, Mapping):
-        return _given_row(source, dialect)
-    if not isinstance(source, _TEXTS):
+    if not isinstance(source, (Mapping, *_TEXTS)):
         source = list(source)
         if not source or not isinstance(source[0], str | bytes | list | tuple):
             return _given_messages(source, dialect)
@@ -421,13 +418,10 @@ def _in_lines(items: Iterator[Any], dialect: str, *, is_text: bool, is_ended: bo
 
     def lines() -> Iterator[bytes]:
         """The lines, each with a line feed; the last line of a file that has none stays without."""
-        held: bytes | None = None
-        for item in items:
-            if held is not None:
-                yield held if held.endswith(b"\n") else held + b"\n"
-            held = utf8(item) if isinstance(item, str) else item
-        if held is not None:
-            yield held if is_ended or held.endswith(b"\n") else held + b"\n"
+        given: Iterator[Any] = (utf8(item) if isinstance(item, str) else item for item in items)
+        for line, following in pairwise(chain(given, (None,))):
+            is_whole = line.endswith(b"\n") or (is_ended and following is None)
+            yield line if is_whole else line + b"\n"
 
     for transcript in open_transcripts(read_records(lines(), "lines"), dialect=dialect):
         yield GivenConversation(transcript, rebuilt)

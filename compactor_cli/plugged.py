@@ -71,17 +71,16 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginEngine:
-    """An engine by its name, and what to do where it fails. None: it could not be loaded, ``failure`` says why."""
+    """An engine by its name, or why it could not be loaded; and what to do where it fails."""
 
     name: str
-    engine: Engine | None
+    engine: Engine | PluginFailed
     when_failing: WhenFailing
-    failure: PluginFailed | None = None
 
     def plan(self, transcript: Transcript, settings: Settings, counter: Counter, mode: Mode) -> tuple[Plan, str]:
         """What the engine wants, as a plan, and its text. Raises PluginFailed."""
-        if self.engine is None:
-            raise self.failure or PluginFailed(f"the engine {self.name} failed")
+        if isinstance(self.engine, PluginFailed):
+            raise self.engine
         try:
             return _Planning(transcript, settings, counter).plan(self.name, self.engine, mode)
         except Exception as error:
@@ -121,7 +120,7 @@ def load_engine(name: str, when_failing: WhenFailing) -> PluginEngine:
     try:
         engine = load_plugin(PluginGroup.ENGINES, name)
     except PluginFailed as failure:
-        return PluginEngine(name=name, engine=None, when_failing=when_failing, failure=failure)
+        engine = failure
     return PluginEngine(name=name, engine=engine, when_failing=when_failing)
 
 

@@ -109,6 +109,13 @@ def test_benchmarks_import_what_the_package_has() -> None:
     assert not missing
 
 
+def test_peers_are_measured_next_to_a_command_that_exists() -> None:
+    code = "import subprocess, speed; subprocess.run([*speed.COMPACT, '--help'], check=True)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent / "benchmarks/peers", capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.startswith(b"Usage: compact ")
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_modules_and_functions_stay_short(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -79,10 +79,10 @@ def write_claude_session(path: Path, size_bytes: int) -> None:
 def _claude_record(message: dict[str, Any], number: int, parent: str | None) -> dict[str, Any]:
     minutes, seconds = divmod(number, 60)
     role = "assistant" if message["role"] == "assistant" else "user"
-    said: dict[str, Any] = {"role": role, "content": _claude_content(message)}
+    fields: dict[str, Any] = {"role": role, "content": _claude_content(message)}
     if role == "assistant":
         usage = {"input_tokens": 1_000, "output_tokens": 50}
-        said = {"id": f"msg_{number:08}", "type": "message", "model": "claude-sonnet-4-5", **said, "usage": usage}
+        fields = {"id": f"msg_{number:08}", "type": "message", "model": "claude-sonnet-4-5", **fields, "usage": usage}
     return {
         "parentUuid": parent,
         "isSidechain": False,
@@ -91,7 +91,7 @@ def _claude_record(message: dict[str, Any], number: int, parent: str | None) -> 
         "sessionId": str(uuid.uuid5(uuid.NAMESPACE_OID, "session")),
         "version": "2.1.100",
         "type": role,
-        "message": said,
+        "message": fields,
         "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, str(number))),
         "timestamp": f"2026-03-{1 + minutes // 1440:02}T{minutes // 60 % 24:02}:{minutes % 60:02}:{seconds:02}.000Z",
     }

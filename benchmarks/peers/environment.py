@@ -71,8 +71,8 @@ class Box:
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             work = Path(name)
             hide = sorted({str(Path.home()), pwd.getpwuid(os.getuid()).pw_dir})
-            wish = {"command": command, "variables": plain, "server": server, "hide": hide, "cwd": str(self.folder)}
-            (work / "wish.json").write_text(json.dumps(wish), encoding="utf-8")
+            task = {"command": command, "variables": plain, "server": server, "hide": hide, "cwd": str(self.folder)}
+            (work / "task.json").write_text(json.dumps(task), encoding="utf-8")
             own = [] if os.geteuid() == 0 else ["--map-root-user"]
             spaces = ["unshare", *own, "-n", "-m", "-p", "-f", "--kill-child", "--mount-proc"]
             subprocess.run([*spaces, sys.executable, __file__, name], check=True, timeout=timeout, env=os.environ)
@@ -109,18 +109,18 @@ def install(
 
 def _inside(work: Path) -> None:
     """The part that runs in the namespaces: raise the loopback interface, hide the home, start, measure, report."""
-    wish = json.loads((work / "wish.json").read_text(encoding="utf-8"))
+    task = json.loads((work / "task.json").read_text(encoding="utf-8"))
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    for home in wish["hide"]:
+    for home in task["hide"]:
         _hide(Path(home), work)
-    if not wish["server"]:
-        done = _measured(wish, "", work)
+    if not task["server"]:
+        done = _measured(task, "", work)
     else:
         command = [sys.executable, "-u", str(SERVER), str(work.parent / "requests.jsonl")]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdin
             assert server.stdout
-            done = _measured(wish, f"http://127.0.0.1:{int(server.stdout.readline())}", work)
+            done = _measured(task, f"http://127.0.0.1:{int(server.stdout.readline())}", work)
             server.stdin.close()
     (work / "done.json").write_text(json.dumps(done), encoding="utf-8")
 
@@ -139,13 +139,13 @@ def _hide(home: Path, work: Path) -> None:
         subprocess.run(["mount", "--bind", str(stage), str(path)], check=True)
 
 
-def _measured(wish: dict[str, Any], address: str, work: Path) -> dict[str, Any]:
-    command = [part.replace(SERVER_URL, address) for part in wish["command"]]
-    variables = {name: value.replace(SERVER_URL, address) for name, value in wish["variables"].items()}
+def _measured(task: dict[str, Any], address: str, work: Path) -> dict[str, Any]:
+    command = [part.replace(SERVER_URL, address) for part in task["command"]]
+    variables = {name: value.replace(SERVER_URL, address) for name, value in task["variables"].items()}
     with (work / "out").open("wb") as out, (work / "err").open("wb") as err:
         started = time.perf_counter()
         child = subprocess.Popen(
-            command, cwd=wish["cwd"], env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            command, cwd=task["cwd"], env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err
         )
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - started

@@ -22,9 +22,9 @@ def kimi(messages: Chat, limit: int) -> Kept:
     from kimi_cli.soul.compaction import SimpleCompaction
     from kosong.message import Message
 
-    told = [Message(role=message["role"], content=message["content"] or "") for message in messages]
-    kept = SimpleCompaction().prepare(told).to_preserve
-    return dict.fromkeys(range(len(told) - len(kept), len(told)))
+    history = [Message(role=message["role"], content=message["content"] or "") for message in messages]
+    kept = SimpleCompaction().prepare(history).to_preserve
+    return dict.fromkeys(range(len(history) - len(kept), len(history)))
 
 
 def smolagents(messages: Chat, limit: int) -> Kept:
@@ -49,18 +49,18 @@ def qwen(messages: Chat, limit: int) -> Kept:
             return f"{text[:half]}{text[len(text) - half :]}" if keep_both_sides else text[:chars]
 
     texts: dict[str, str] = {}
-    told = []
+    history = []
     for message in messages:
         called = [part for call in message.get("tool_calls", ()) for part in call["function"].values()]
         role = {"tool": "function"}.get(message["role"], message["role"])
-        made = Message(role=role, content=message["content"] or "", name=str(len(told)))
+        made = Message(role=role, content=message["content"] or "", name=str(len(history)))
         texts[made.name] = "\0".join([message["content"] or "", *called])
-        told.append(made)
+        history.append(made)
     base.tokenizer = Tokens()
     base.extract_text_from_message = lambda message, add_upload_info: texts.get(message.name, message.content)
     kept: Kept = {}
-    left = list(enumerate(told))
-    for message in reversed(base._truncate_input_messages_roughly(told, limit)):
+    left = list(enumerate(history))
+    for message in reversed(base._truncate_input_messages_roughly(history, limit)):
         # A message that was cut is a new one, without a name: the newest before it that begins as it does.
         while left:
             number, source = left.pop()
@@ -98,10 +98,10 @@ def main(peer: str, source: str, target: str) -> None:
         for line in lines:
             task = json.loads(line)
             try:
-                said: dict[str, Any] = {"kept": PEERS[peer](task["messages"], task["limit"])}
+                answer: dict[str, Any] = {"kept": PEERS[peer](task["messages"], task["limit"])}
             except Exception as error:
-                said = {"error": f"{type(error).__name__}: {error}"[:300]}
-            out.write(json.dumps(said) + "\n")
+                answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+            out.write(json.dumps(answer) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from typing import Any
 from environment import Box, install
 
 from compactor_cli.engine import plan_transcript
+from compactor_cli.evaluate.cuts import file_records
 from compactor_cli.formats.client_signs import summary_of
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.group.exchanges import group
@@ -35,8 +36,7 @@ from compactor_cli.model.transcript import Message, Role, Text, Transcript
 from compactor_cli.plan.layout import LayoutSearch, measure_limits
 from compactor_cli.plan.tokens import arguments_text, count_messages, counter_for
 from compactor_cli.presets import load_preset
-from compactor_cli.read.jsonl import OnInvalid, read_records
-from compactor_cli.read.streams import open_stream
+from compactor_cli.read.jsonl import read_records
 
 HERE = Path(__file__).parent
 GEMINI = "@google/gemini-cli-core@0.61.0"
@@ -65,21 +65,21 @@ class Peer:
     forced: bool = False
 
 
-def _talk(messages: Chat) -> Chat:
+def _without_system(messages: Chat) -> Chat:
     """Without system messages, which these clients hold elsewhere."""
     return [message for message in messages if message["role"] != "system"]
 
 
 def _from_user_on(messages: Chat) -> Chat:
     """From the first message of the user on, after at most one system message."""
-    conversation = _talk(messages)
+    conversation = _without_system(messages)
     first = next((n for n, message in enumerate(conversation) if message["role"] == "user"), len(conversation))
     system = [message for message in messages[:1] if message["role"] == "system"]
     return [*system, *conversation[first:]]
 
 
 PEERS = {
-    "kimi": Peer(preset="kimi", requirements=("kimi-cli==1.52.0",), python=(3, 13), fit=_talk),
+    "kimi": Peer(preset="kimi", requirements=("kimi-cli==1.52.0",), python=(3, 13), fit=_without_system),
     "smolagents": Peer(preset="smolagents", requirements=("smolagents==1.26.0",)),
     "qwen-agent": Peer(
         preset="qwen-agent",
@@ -87,7 +87,7 @@ PEERS = {
         fit=_from_user_on,
         limited=True,
     ),
-    "gemini": Peer(preset="gemini", requirements=(), fit=_talk),
+    "gemini": Peer(preset="gemini", requirements=(), fit=_without_system),
     "hermes": Peer(preset="hermes", requirements=("hermes-agent==0.19.0",), forced=True),
 }
 
@@ -99,12 +99,10 @@ def transcripts(root: Path) -> Iterator[tuple[str, Chat]]:
         if ".json" not in path.name and path.suffix not in (".traj", ".af"):
             continue
         try:
-            with open_stream(str(path)) as stream:
-                records = read_records(stream.reader, str(path), OnInvalid.KEEP)
-                for transcript in open_transcripts(records, prefix=records.prefix):
-                    messages = plain(transcript)
-                    if len(messages) >= LEAST_MESSAGES:
-                        yield path.name, messages
+            for transcript in open_transcripts(file_records(str(path))):
+                messages = plain(transcript)
+                if len(messages) >= LEAST_MESSAGES:
+                    yield path.name, messages
         except CompactError:
             continue
 
@@ -120,7 +118,7 @@ def plain(transcript: Transcript) -> Chat:
             continue
         joins = bool(message.group) and message.group == last_group and message.role is Role.ASSISTANT
         last_group = message.group
-        for made in _told(number, message, ids):
+        for made in _chat_messages(number, message, ids):
             if joins and chat and chat[-1]["role"] == made["role"] == "assistant":
                 _join(chat[-1], made)
             else:
@@ -132,7 +130,7 @@ def _places(pair: Any) -> tuple[tuple[int, int], tuple[int, int]]:
     return (pair.call.record, pair.call.part), (pair.result.record, pair.result.part)
 
 
-def _told(number: int, message: Message, ids: dict[tuple[int, int], str]) -> Iterator[dict[str, Any]]:
+def _chat_messages(number: int, message: Message, ids: dict[tuple[int, int], str]) -> Iterator[dict[str, Any]]:
     calls, results = [], []
     for n, part in enumerate(message.parts):
         key = ids.get((number, n))
@@ -277,11 +275,11 @@ def compared(name: str, peer: Peer, found: list[tuple[str, Chat]], work: Path, s
             names.append(file)
     counts: dict[str, int] = {}
     idle = 0
-    for file, task, said in zip(names, tasks, theirs(name, peer, tasks, work), strict=True):
-        if "error" in said:
-            verdict = f"refused by it ({said['error'].split(': ')[0]})"
+    for file, task, answer in zip(names, tasks, theirs(name, peer, tasks, work), strict=True):
+        if "error" in answer:
+            verdict = f"refused by it ({answer['error'].split(': ')[0]})"
         else:
-            other = {int(n): text for n, text in said["kept"].items()}
+            other = {int(n): text for n, text in answer["kept"].items()}
             mine, plan = ours(peer, task["messages"], task["limit"])
             idle += not plan.changes
             verdict = "same" if _same(peer, mine, other) else why(peer, task, other, plan) or "differs"
@@ -299,10 +297,10 @@ def _same(peer: Peer, mine: Kept, other: Kept) -> bool:
 
 
 def _difference(mine: Kept, other: Kept) -> str:
-    def told(numbers: Sequence[int]) -> str:
+    def listed(numbers: Sequence[int]) -> str:
         return f"{numbers[0]}-{numbers[-1]} ({len(numbers)})" if numbers else "nothing"
 
-    return f"only ours keeps {told(sorted(mine.keys() - other))}, only it keeps {told(sorted(other.keys() - mine))}"
+    return f"only ours keeps {listed(sorted(mine.keys() - other))}, only it keeps {listed(sorted(other.keys() - mine))}"
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from environment import SERVER_URL, Box, Environment, Ran, install
 
 from compactor_cli.plan.tokens import vocabulary_folder
 
-COMPACT = [sys.executable, "-m", "compactor_cli", "run", "-q", "-f"]
+COMPACT = [sys.executable, "-c", "from compactor_cli.__main__ import compact; compact()", "-q", "-f"]
 VOCABULARY = "o200k_base"
 MODEL = "well"
 TARGET_TOKENS = 15_250

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -59,9 +58,7 @@ def restore(name: str, output: str | None, force: bool, archive_dir: str | None)
     in the place of its file: compactor undo FILE
     """
     if Path(name).exists() or len(name) < originals.MIN_PREFIX_CHARS or not is_hex(name.lower()):
-        # The archive that compacting this file in place would use comes first.
-        folders = (*originals.each_once([default_archive_dir(name, in_place=True)]), *archives(archive_dir))
-        found = originals.original_of(name, folders)
+        found = originals.original_of(name, archives_for(name, archive_dir))
     else:
         found = originals.find(archives(archive_dir), name)
     if output and output != "-":
@@ -97,21 +94,11 @@ def verify(operands: tuple[str, ...], dialect: str, archive_dir: str | None) -> 
         console.warn("there is no archive yet")
     is_sound = True
     for name in named:
-        line = ""
         try:
-            if not is_folder(name):
-                problems, line = _verified_file(name, dialect, console)
-            elif originals.is_archive(Path(name)):
-                found = verify_archive(name)
-                problems = list(map(str, found.problems))
-                for path in found.leftovers:
-                    console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
-                size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
-                line = f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
-            else:
-                problems = ["is not an archive: name a folder with a MANIFEST.jsonl, or a transcript"]
+            is_archive = is_folder(name)
+            problems, line = _verified_archive(name, console) if is_archive else _verified_file(name, dialect, console)
         except CompactError as error:
-            problems = [str(error)]
+            problems, line = [str(error)], ""
         is_sound = is_sound and not problems
         for problem in problems:
             console.error(problem if name in problem else f"{name}: {problem}")
@@ -128,8 +115,25 @@ def archives(archive_dir: str | None) -> tuple[Path, ...]:
     """
     if archive_dir and not is_folder(archive_dir):
         raise InputError("no such archive folder", place=archive_dir, next_step="name it with --archive-dir")
-    chosen = archive_dir or configure({}, os.environ, Path.cwd()).options.get("archive_dir")
+    chosen = archive_dir or configure({}).options.get("archive_dir")
     return (Path(chosen),) if chosen else originals.each_once([Path(LOCAL_ARCHIVE), *originals.known_archives()])
+
+
+def archives_for(file: str, archive_dir: str | None) -> tuple[Path, ...]:
+    """The archive that compacting this file in place would use, if it exists, and then those of `archives`."""
+    return (*originals.each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
+
+
+def _verified_archive(name: str, console: Console) -> tuple[list[str], str]:
+    """What is wrong with the archive in a folder, and the line that counts what it holds."""
+    if not originals.is_archive(Path(name)):
+        return ["is not an archive: name a folder with a MANIFEST.jsonl, or a transcript"], ""
+    found = verify_archive(name)
+    for path in found.leftovers:
+        console.warn(f"{path}: left behind by a run that was killed: the next run here clears it away")
+    size = f"{counted(found.originals, 'original')} ({found.size_bytes:,} bytes)"
+    line = f"{visible(name)}: sound, {size}, {counted(found.states, 'state')}"
+    return list(map(str, found.problems)), line
 
 
 def _verified_file(name: str, dialect: str, console: Console) -> tuple[list[str], str]:
@@ -186,8 +190,9 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
             value = {"sha256": entry.sha256, "bytes": entry.bytes, "records": entry.records, "format": entry.dialect}
             where = {"source": entry.source, "compacted_at": entry.compacted_at, "archived": str(item.path)}
             click.echo(json.dumps(value | where))
-        at, short = entry.compacted_at[:16].replace("T", " "), entry.sha256[:_SHOWN_HASH_CHARS]
-        rows.append((at, entry.bytes, entry.records, short, entry.source))
+        else:
+            at, short = entry.compacted_at[:16].replace("T", " "), entry.sha256[:_SHOWN_HASH_CHARS]
+            rows.append((at, entry.bytes, entry.records, short, entry.source))
     if as_json:
         return 0
     click.echo(_fitted(("compacted", "bytes", "records", "hash", "file"), rows), nl=False)
@@ -201,7 +206,7 @@ def list_originals(limit: int, as_json: bool, archive_dir: str | None) -> int:
 @ARCHIVE_DIR
 def stats(as_json: bool, archive_dir: str | None) -> int:
     """Count the originals of each archive, and what they take on the disk."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for folder in filter(originals.is_archive, archives(archive_dir)):
         entries = [item.entry for item in originals.listed([folder])]
         sizes = {entry.sha256: entry.bytes for entry in entries}
@@ -214,7 +219,7 @@ def stats(as_json: bool, archive_dir: str | None) -> int:
             click.echo(json.dumps(dict(zip(head, row, strict=True))))
         return 0
     if len(rows) > 1:
-        totals = [sum(int(str(row[column])) for row in rows) for column in range(3)]
+        totals = [sum(row[column] for row in rows) for column in range(3)]
         rows.append((*totals, "", "", "all"))
     sys.stdout.write(_fitted(head, rows))
     return 0
@@ -351,14 +356,14 @@ def search(query: tuple[str, ...], archive_dir: str | None, as_json: bool, rebui
     named = [folder for folder in archives(archive_dir) if folder.is_dir()]
     if not named:
         console.warn("there is no archive yet")
-    with terminal.Progress(label="indexing", total=0, unit="file", shown=console.watched) as bar:
+    with console.progress("indexing", 0, "file") as bar:
         words = " ".join(query)
         found = searched(named, words, only=only, limit=given["limit"], rebuild=rebuild, advance=bar.advance)
     for warning in found.warnings:
         console.warn(warning)
     if found.any_word:
         console.warn("no record holds all of these words; these hold some")
-    color = wants_color("auto", sys.stdout, os.environ)
+    color = wants_color("auto", sys.stdout)
     for hit in found.hits:
         shown = {"archive": str(hit.archive), "record": hit.record + 1, "time": moment(hit.time)}
         if as_json:
@@ -411,7 +416,7 @@ def _shown(original: originals.ExpandedRecord) -> str:
     if is_terminal(sys.stdout):
         # No control character of a transcript may reach the terminal.
         body = "\n".join(map(visible, body.split("\n")))
-    return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout, os.environ))}\n{body.rstrip()}\n\n"
+    return f"{painted(head, Color.CYAN, wants_color('auto', sys.stdout))}\n{body.rstrip()}\n\n"
 
 
 MOST_SHOWN = 25
@@ -435,21 +440,22 @@ def dropped(file: str, limit: int | None, dialect: str, as_json: bool, archive_d
     Of a file that was compacted again and again, everything since its first original counts, as far back as the
     archives know; the last line says where one is missing.
     """
-    folders = (*originals.each_once([default_archive_dir(file, in_place=True)]), *archives(archive_dir))
+    folders = archives_for(file, archive_dir)
     unknown: set[str] = set()
     found = sorted(_left_out(file, dialect, folders, unknown), key=lambda left: -left[1].score)
-    shown = found[: limit or (len(found) if as_json else MOST_SHOWN)]
-    values = ({"id": name, "kind": item.kind, "score": item.score, "text": item.text} for name, item in shown)
-    text = "".join(map(_json, values))
-    if not as_json:
-        cells = ((f"{item.score:.0%}", item.kind, terminal.beginning(item.text, _SHOWN_CHARS)) for _, item in shown)
-        rows = [(*cell, name or None) for cell, (name, _) in zip(cells, shown, strict=True)]
-        more = f", {len(shown):,} shown (more: --limit)" if len(shown) < len(found) else ""
-        missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
-        count = counted(len(found), "thing") if found else "nothing"
-        text = terminal.table(("need", "kind", "what", "record"), rows) if rows else ""
-        text += f"{visible(file)}: {count} left out{more}{missing}\n"
-    print_quoted(text)
+    if as_json:
+        for name, item in found[: limit or len(found)]:
+            print_quoted(_json({"id": name, "kind": item.kind, "score": item.score, "text": item.text}))
+        return 0
+    rows = [
+        (f"{item.score:.0%}", item.kind, terminal.beginning(item.text, _SHOWN_CHARS), name or None)
+        for name, item in found[: limit or MOST_SHOWN]
+    ]
+    more = f", {len(rows):,} shown (more: --limit)" if len(rows) < len(found) else ""
+    missing = f"; what was left out before {', '.join(sorted(unknown))} is in no archive" if unknown else ""
+    count = counted(len(found), "thing") if found else "nothing"
+    text = terminal.table(("need", "kind", "what", "record"), rows) if rows else ""
+    print_quoted(f"{text}{visible(file)}: {count} left out{more}{missing}\n")
     return 0
 
 

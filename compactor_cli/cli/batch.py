@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from compactor_cli.cli.options import NOT_FOR_SHARDS, Group, Option, OptionKind, Scope, with_flags
 from compactor_cli.cli.program import KEYS, Sectioned, parameter
-
-if TYPE_CHECKING:
-    from compactor_cli.cli.batch_run import BatchOptions
 
 
 def _own(name: str, kind: OptionKind, metavar: str, about: str, *choices: str) -> Option:
@@ -97,7 +94,7 @@ def batch() -> None:
     """
 
 
-def run(operands: tuple[str, ...], **given_options: Any) -> int:
+def run(operands: tuple[str, ...], **given: Any) -> int:
     """Compact JSONL and Parquet, shard by shard.
 
     An output that is finished by the same options is not made again: start it anew after any failure, with any number
@@ -105,10 +102,10 @@ def run(operands: tuple[str, ...], **given_options: Any) -> int:
     """
     from compactor_cli.cli import batch_run
 
-    return batch_run.run(operands, *_given(given_options))
+    return batch_run.run(operands, given)
 
 
-def submit(operands: tuple[str, ...], **given_options: Any) -> int:
+def submit(operands: tuple[str, ...], **given: Any) -> int:
     """Have a model's summaries made by a provider's batch jobs, at its price for them.
 
     Sends the first round and returns; `compactor batch collect` goes on. What was asked for, and every reply, is kept
@@ -116,16 +113,7 @@ def submit(operands: tuple[str, ...], **given_options: Any) -> int:
     """
     from compactor_cli.cli import batch_run
 
-    return batch_run.submit(operands, *_given(given_options))
-
-
-def _given(options: dict[str, Any]) -> tuple[dict[str, Any], BatchOptions]:
-    """Split the options that were given into those of the filter and those of shards."""
-    from compactor_cli.cli.batch_run import BatchOptions
-
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    own = {name: given.pop(name) for name in (option.name for option in (*SHARDS, ROUNDS)) if name in given}
-    return given, BatchOptions(**own)
+    return batch_run.submit(operands, given)
 
 
 @click.command()

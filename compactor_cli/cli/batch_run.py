@@ -17,7 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, lock, make_folders
 from compactor_cli.archive.maintenance import clear
 from compactor_cli.cli.config import RunOptions, check, configure
-from compactor_cli.cli.console import Console, Progress, counted, table
+from compactor_cli.cli.console import Console, counted, table
 from compactor_cli.cli.options import BY_NAME, NOT_FOR_SHARDS
 from compactor_cli.cli.run_command import FELL_BACK, check_names, model_config
 from compactor_cli.cli.run_report import output_file, print_models, print_spent
@@ -30,7 +30,7 @@ from compactor_cli.read.sources import find_sources
 from compactor_cli.read.streams import Slice, reads_within
 from compactor_cli.run import shards as sharding
 from compactor_cli.run.jobs import FinishedPolicy, RunConfig
-from compactor_cli.run.model_run import ModelConfig, ModelRun, check_setup
+from compactor_cli.run.model_run import ModelRun, check_setup
 from compactor_cli.run.outputs import check_free
 from compactor_cli.run.provider import DEFAULT_ROUNDS, NAME, BatchJobLog, Missing, Provider, call_template
 from compactor_cli.run.shards import Shard, ShardMetrics, ShardResult, summed
@@ -49,6 +49,12 @@ class BatchOptions:
     address: str = ""
     rounds: str = ""
 
+    @classmethod
+    def taken_from(cls, given: dict[str, Any]) -> BatchOptions:
+        """Those among the given options, which are left with the options of the filter."""
+        own = {name: given.pop(name, None) for name in cls.__dataclass_fields__}
+        return cls(**{name: value for name, value in own.items() if value is not None})
+
 
 # Options of the filter that would change the outputs, but that `compactor batch` does not use.
 _NOT_USED = ("engine", "summariser", "memory", "hook_before", "hook_after")
@@ -59,7 +65,7 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Set
 
     Raises `UsageError`.
     """
-    configuration = configure(given, os.environ, Path.cwd())
+    configuration = configure(given)
     if refused := sorted(configuration.named & NOT_FOR_SHARDS):
         what = f"compactor batch takes no {BY_NAME[refused[0]].key}"
         raise UsageError(what, next_step="leave it out, or use compact", place="--set")
@@ -79,8 +85,9 @@ def read(given: Mapping[str, Any], batch: BatchOptions) -> tuple[RunOptions, Set
     return run_options, configuration.settings, console
 
 
-def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
+def run(operands: Sequence[str], given: dict[str, Any]) -> int:
     """Compact the shards of this share; returns the exit code. Raises `CompactError` if the whole run is affected."""
+    batch = BatchOptions.taken_from(given)
     run_options, settings, console = read(given, batch)
     if run_options.redact_output:
         console.warn("--redact-output: rows that hold secrets do not stay byte for byte; the inputs keep them")
@@ -97,9 +104,7 @@ def run(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) 
     results: list[ShardResult] = []
     with ExitStack() as stack:
         size_bytes = sum(shard.size_bytes for shard in shards)
-        shown = Progress(label="compactor batch", total=size_bytes, unit="B", shown=console.watched)
-        progress = stack.enter_context(shown)
-        console.before_line = progress.make_room
+        progress = stack.enter_context(console.progress("compactor batch", size_bytes, "B"))
         try:
             options = dataclasses.replace(shard_options(run_options, settings, batch), models=models)
             with closing(_executor(shards, options, run_options, batch, console, stack)) as executor:
@@ -225,23 +230,20 @@ def _rows(metrics: ShardMetrics) -> str:
     return f"{metrics.rows:,} conversations, {metrics.tokens_before:,} → {metrics.tokens_after:,} tokens"
 
 
-_HEAD = ("round", "job", "requests", "status")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
     """A submitted run, as the log of the batch jobs has it."""
 
-    mark: str  # distinguishes its jobs at the provider
+    provider: Provider
     run_options: RunOptions
     shards: tuple[Shard, ...]
     options: RunConfig
-    models: ModelConfig
     rounds: int  # after which nothing more is sent
 
 
-def submit(operands: Sequence[str], given: Mapping[str, Any], batch: BatchOptions) -> int:
+def submit(operands: Sequence[str], given: dict[str, Any]) -> int:
     """Store the options in the log and begin the first round; returns the exit code. The options are those of `run`."""
+    batch = BatchOptions.taken_from(given)
     rounds = read_count(batch.rounds, "--rounds") if batch.rounds else DEFAULT_ROUNDS
     run_options, settings, _ = read(given, batch)
     if not run_options.model:
@@ -288,9 +290,10 @@ def status(output_dir: str) -> int:
     """Print the status of the jobs; nothing is written, sent or fetched."""
     with closing(BatchJobLog.open(Path(output_dir))) as job_log:
         task = _task(job_log)
-        jobs = Provider(job_log, task.models, task.mark).statuses()
+        jobs = task.provider.statuses()
         tally = job_log.tally()
-    sys.stdout.write(table(_HEAD, [(job.round, job.name, job.requests, job.status) for job in jobs]))
+    rows = [(job.round, job.name, job.requests, job.status) for job in jobs]
+    sys.stdout.write(table(("round", "job", "requests", "status"), rows))
     cost = f", ${tally['cost_usd']:.4f}" if tally["cost_usd"] else ""
     done = sum(Path(f"{shard.output}.done").exists() for shard in task.shards)
     sys.stdout.write(
@@ -307,7 +310,7 @@ def _advance(job_log: BatchJobLog, task: BatchJob, missing: Missing, level: int 
     folders = {job_log.path.parent, *(Path(shard.output).parent for shard in task.shards)}
     clear(folders, [Path(options.archive_dir)] if options.archive_dir else [], console.warn)
     try:
-        step = Provider(job_log, task.models, task.mark).step(task.shards, options, missing, task.rounds)
+        step = task.provider.step(task.shards, options, missing, task.rounds)
         finished = [result for result in step.results if result.exit_code != TryLater.exit_code]
         for result in finished:
             print_shard(result, console)
@@ -343,10 +346,9 @@ def _task(job_log: BatchJobLog, finished: FinishedPolicy = FinishedPolicy.SKIP) 
     options = shard_options(run_options, settings, BatchOptions(column=arguments["column"]))
     shards = ({**value, "part": Slice(**value["part"]) if value["part"] else None} for value in arguments["shards"])
     return BatchJob(
-        mark=arguments["mark"],
+        provider=Provider(job_log, models, arguments["mark"]),
         run_options=run_options,
         shards=tuple(Shard(**shard) for shard in shards),
         options=dataclasses.replace(options, models=models, finished=finished),
-        models=models,
         rounds=arguments["rounds"],
     )

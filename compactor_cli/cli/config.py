@@ -74,17 +74,20 @@ class Configuration:
     settings: Settings
     options: Mapping[str, Any]  # values of the options that are not settings, by name
     sources: tuple[str, ...]  # the names of the layers, strongest first
-    named: frozenset[str] = frozenset()  # options given on the command line
-    warnings: tuple[str, ...] = ()  # about variables that were ignored
+    named: frozenset[str]  # options given on the command line
+    warnings: tuple[str, ...]  # about variables that were ignored
 
 
-def configure(given: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> Configuration:
-    """The configuration of a run in ``folder``; ``given`` is the command line, by option name.
+def configure(
+    given: Mapping[str, Any], environ: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> Configuration:
+    """The configuration of a run in ``folder``, by default the working directory.
 
+    ``given`` is the command line, by option name; what is None or () was not given.
     Raises UsageError for a value that cannot be read, an unknown key (with the nearest known name), and
     for what a layer may not set.
     """
-    project, command_line = _project(folder), _command_line(given)
+    project, command_line = _project(folder or Path.cwd()), _command_line(given)
     environment, warnings = _environment(environ)
     user = config_folder(environ) / "config.toml"
     layers = [command_line, environment, project, _file_layer(_table(user) or {}, str(user))]
@@ -113,7 +116,8 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
     """The layer of the command line; ``--set`` names an option or a value of a table (``keep.tail_turns``)."""
     tables: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    for entry in given.get(SET.name, ()):
+    plain = {name: value for name, value in given.items() if value not in (None, ())}
+    for entry in plain.pop(SET.name, ()):
         key, equals, text = (part.strip() for part in entry.partition("="))
         if not equals:
             raise UsageError(f"“{entry}” sets nothing", next_step="write KEY=VALUE, as rpm=60", place="--set")
@@ -134,7 +138,6 @@ def _command_line(given: Mapping[str, Any]) -> Layer:
             tables[table] = tables.get(table, {}) | value if dot else value
         else:
             raise _unknown(name, name, "--set")
-    plain = {name: value for name, value in given.items() if name != SET.name}
     options |= {name: read_value(BY_NAME[name], value, f"--{BY_NAME[name].key}") for name, value in plain.items()}
     return Layer(where="command line", options=options, tables=tables)
 
@@ -322,17 +325,17 @@ class RunOptions(DeclaredOptions):
         return Purpose.PLAN if self.dry_run else Purpose.ACT
 
     @property
-    def place(self) -> str:
-        """The flag that names where the result goes; empty if none was given."""
-        flags = {"output": "-o", "output_dir": "--output-dir", "in_place": "-i", "append": "--append"}
-        return next((flag for name, flag in flags.items() if getattr(self, name)), "")
+    def has_place(self) -> bool:
+        """Whether an option says where the result goes."""
+        return bool(self.output or self.output_dir or self.in_place or self.append)
 
     @property
     def shows_result(self) -> bool:
         """Whether only a short view of the result is shown: on a terminal, if no place for the result is named."""
         is_text = self.to in ("markdown", "text")  # readable as it is
         looks = self.dry_run or self.check or self.diff or self.interactive
-        return (self.stdout_is_terminal or self.only_look) and not (self.place or looks or self.no_compact or is_text)
+        is_shown = self.stdout_is_terminal or self.only_look
+        return is_shown and not (self.has_place or looks or self.no_compact or is_text)
 
     @property
     def shape(self) -> OutputShape | None:
@@ -386,7 +389,8 @@ class RunOptions(DeclaredOptions):
         """How many processes may work; one if a person is asked, as only one summary can be asked about at a time."""
         if self.interactive:
             return 1
-        return self.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.jobs or 1
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+        return self.jobs or cores
 
     @property
     def when_failing(self) -> WhenFailing:
@@ -490,7 +494,7 @@ _CONFLICTS: tuple[tuple[Callable[[RunOptions], bool], str, str], ...] = (
         "leave --no-archive out, or add -f if that is what you want",
     ),
     (
-        lambda o: bool(o.plan_out and o.place and not o.dry_run),
+        lambda o: bool(o.plan_out and o.has_place and not o.dry_run),
         "--plan-out saves the plan and writes nothing else, but a place for the result is named",
         "leave the place out; then compact --plan FILE with it",
     ),

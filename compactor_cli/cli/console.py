@@ -9,7 +9,7 @@ import sys
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Never, TextIO
 
@@ -45,11 +45,11 @@ class Color(IntEnum):
     CYAN = 36
 
 
-def wants_color(choice: str, stream: TextIO | None, environ: Mapping[str, str]) -> bool:
+def wants_color(choice: str, stream: TextIO | None) -> bool:
     """Whether to use colours, by the option, then by ``NO_COLOR``, then by whether the stream is a capable terminal."""
     if choice != "auto":
         return choice == "always"
-    if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return is_terminal(stream)
 
@@ -95,7 +95,7 @@ class Console:
     def __init__(self, program: str, level: int = Level.WARNINGS, color: str = "auto") -> None:
         self.program = program
         self.level = max(Level.NOTHING, min(Level.WHY, level))
-        self.color = wants_color(color, sys.stderr, os.environ)
+        self.color = wants_color(color, sys.stderr)
         self.before_line: Callable[[], object] = lambda: None  # called before each message: a progress bar is cleared
         self._alike: Counter[str] = Counter()
 
@@ -103,6 +103,12 @@ class Console:
     def watched(self) -> bool:
         """Whether standard error is a terminal, and messages are not turned off."""
         return self.level >= Level.WARNINGS and is_terminal(sys.stderr)
+
+    def progress(self, label: str, total: int, unit: str) -> Progress:
+        """A progress bar, which is shown where messages are watched, and cleared before each of them."""
+        bar = Progress(label=label, total=total, unit=unit, shown=self.watched)
+        self.before_line = bar.make_room
+        return bar
 
     def error(self, text: str) -> None:
         """Print an error: something failed."""
@@ -222,31 +228,37 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "".join(lines)
 
 
+def table_width(head: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
+    """The columns of a terminal that the table takes."""
+    return max(map(_width, table(head, rows).splitlines()))
+
+
 def fitted_table(
     head: Sequence[str],
     rows: Sequence[Sequence[object]],
     columns: int,
     *,
     optional: Sequence[str] = (),
+    clip: int = -1,
     least_clipped: int = LEAST_CLIPPED,
 ) -> str:
     """The table in at most this many columns of a terminal (0: no limit), as far as its numbers allow.
 
-    The last column is clipped first, down to ``least_clipped``; then the ``optional`` columns, given by name, are left
-    out in their order.
+    The column ``clip`` is clipped first, down to ``least_clipped``; then the ``optional`` columns, given by name, are
+    left out in their order: with any, ``clip`` counts from the end.
     """
     going = list(optional)
     while True:
-        texts = [_text(row[-1]) for row in rows]
+        texts = [_text(row[clip]) for row in rows]
         most = max(map(_width, texts), default=0)
-        widest = max(map(_width, table(head, rows).splitlines()))
+        widest = table_width(head, rows)
         if not columns or widest <= columns:
             return table(head, rows)
         least = min(most, least_clipped)
         room = most - (widest - columns)
         if room >= least or not going:
             cut = (clipped(text, max(room, least)) for text in texts)
-            return table(head, [(*row[:-1], text) for row, text in zip(rows, cut, strict=True)])
+            return table(head, [(*row[:clip], text, *row[clip:][1:]) for row, text in zip(rows, cut, strict=True)])
         at = head.index(going.pop(0))
         head = [*head[:at], *head[at + 1 :]]
         rows = [(*row[:at], *row[at + 1 :]) for row in rows]

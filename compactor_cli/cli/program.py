@@ -181,9 +181,6 @@ On a terminal, without -o, a short view of the result is shown and nothing is wr
 
 """
 
-# The titles of sections with their options.
-Sections = tuple[tuple[str, tuple[Option, ...]], ...]
-
 SYNOPSIS = "[OPTIONS] [FILE|DIR]…"
 
 EXAMPLES = """\
@@ -207,7 +204,7 @@ EXIT_CODES = """\
 class Sectioned(click.Command):
     """A command whose help has sections; options that are in none of them are listed under “Other”."""
 
-    sections: Sections = SECTIONS
+    sections: tuple[tuple[str, tuple[Option, ...]], ...] = SECTIONS  # titles, each with its options
     examples = EXAMPLES
     exit_codes = EXIT_CODES
     keys = KEYS
@@ -308,9 +305,8 @@ compact --help shows everything.
 """
 
 
-def _run(operands: tuple[str, ...], **given_options: Any) -> int:
-    given = {name: value for name, value in given_options.items() if value is not None and value != ()}
-    if sys.stdin.isatty() and not operands and not {"files_from", "last"} & given.keys():
+def _run(operands: tuple[str, ...], **given: Any) -> int:
+    if sys.stdin.isatty() and not operands and given["files_from"] is None and given["last"] is None:
         sys.stderr.write(SHORT_USAGE)
         return USAGE
     from compactor_cli.cli.run_command import run
@@ -378,7 +374,7 @@ class Toolbox(click.Group):
         def configured() -> ReadLimits:  # called when something is opened, so that few tools load the configuration
             from compactor_cli.cli.config import RunOptions, configure
 
-            return RunOptions(**configure({}, os.environ, Path.cwd()).options).limits
+            return RunOptions(**configure({}).options).limits
 
         with reads_within(configured):
             return super().invoke(ctx)
@@ -427,7 +423,6 @@ def run_toolbox(arguments: Sequence[str]) -> int:
     return invoke(toolbox, "compactor", arguments)
 
 
-PROGRAMS = ("compact", "compactor")
 _PATH = re.compile(r"FILE|DIR|FOLDER|PATH|ARCHIVE")
 
 
@@ -524,18 +519,15 @@ def completion(shell: str) -> int:
     bash, in ~/.bashrc: eval "$(compactor completion bash)". zsh, in ~/.zshrc: eval "$(compactor completion zsh)".
     fish: compactor completion fish > ~/.config/fish/completions/compactor.fish
     """
-    from click.shell_completion import get_completion_class
+    from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-    kind = get_completion_class(shell)
-    if kind is None:  # click has all three
-        raise click.UsageError(f"no completion for {shell}")
-    nothing: dict[str, Any] = {}
-    for program in PROGRAMS:
-        made = kind(click.Command(program), nothing, program, variable_of(program))
+    kind = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
+    for program in ("compact", "compactor"):
+        made = kind(click.Command(program), {}, program, variable_of(program))
         click.echo(made.source_template % made.source_vars())
     return 0
 
 
 def variable_of(program: str) -> str:
     """The environment variable by which a shell requests completions from this program."""
-    return f"_{program.replace('-', '_').upper()}_COMPLETE"
+    return f"_{program.upper()}_COMPLETE"

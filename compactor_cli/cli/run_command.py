@@ -17,7 +17,7 @@ from compactor_cli import __version__
 from compactor_cli.archive.atomic import PRIVATE_FILE_MODE, holds_temporaries, lock, make_folders, system_errors
 from compactor_cli.cli import views
 from compactor_cli.cli.config import Configuration, RunOptions, check, check_written, configure
-from compactor_cli.cli.console import Console, Level, Progress, counted, is_terminal, wants_color
+from compactor_cli.cli.console import Console, Level, counted, is_terminal, wants_color
 from compactor_cli.cli.run_report import PROMETHEUS, RunReport, output_file, print_models
 from compactor_cli.cli.views import PageFile, ResultLines, diff_view, plan_view, result_view, warn_of_fallbacks
 from compactor_cli.model.errors import CompactError, UsageError
@@ -51,14 +51,14 @@ def run(operands: Sequence[str], given: Mapping[str, Any], *, only_look: bool = 
     With ``only_look`` the results are shown and not written, as on a terminal if no place for them is named. A
     requested report is written in any case, even if the run is stopped; never over another file.
     """
-    report = str(given.get("report", ""))
-    run_report = RunReport(report="")
+    report: str = given.get("report") or ""
+    run_report = RunReport()
     with ExitStack() as stack:
         try:
             check_written("report", report)
             # Only after the check of the run options is it known whether the report may use standard output.
             run_report.report = "" if report == STDOUT else report
-            configuration = configure(given, os.environ, Path.cwd())
+            configuration = configure(given)
             is_seen = is_terminal(sys.stdout)
             run_options = RunOptions(**configuration.options, stdout_is_terminal=is_seen, only_look=only_look)
             check(run_options, configuration.named)
@@ -269,14 +269,14 @@ def _sweep(jobs: Sequence[Job], run_options: RunOptions, console: Console) -> No
     """Remove what killed runs left in the folders where this run writes."""
     from compactor_cli.archive.store import LOCAL_ARCHIVE, default_archive_dir
 
-    stays = run_options.in_place or run_options.append
     paths = {job.target.path for job in jobs if job.target.kind is not TargetKind.STDOUT}
     folders = {Path(os.path.realpath(path)).parent for path in paths}
-    archive = Path(run_options.archive_dir) if run_options.archive_dir else default_archive_dir(STDIN, in_place=False)
-    if stays and not run_options.archive_dir:
+    if run_options.archive_dir:
+        swept = [(folders, Path(run_options.archive_dir))]
+    elif run_options.in_place or run_options.append:
         swept = [({folder}, folder / LOCAL_ARCHIVE) for folder in folders]
     else:
-        swept = [(folders, archive)]
+        swept = [(folders, default_archive_dir(STDIN, in_place=False))]
     for places, archive in swept:
         if any(map(holds_temporaries, (*places, archive))):
             from compactor_cli.archive.maintenance import clear
@@ -315,9 +315,7 @@ def _work_on(
         total, unit = 0, "B"
         with suppress(OSError):
             total = path.stat().st_size if path.is_file() else 0
-    shown = Progress(label=console.program, total=total, unit=unit, shown=console.watched)
-    progress = stack.enter_context(shown)
-    console.before_line = progress.make_room
+    progress = stack.enter_context(console.progress(console.program, total, unit))
     settings, resume = run_config.settings, run_report.resume_command
     lines = ResultLines(run_options, settings, console, inputs=len(jobs), resume_command=resume)
     run_report.listeners += [progress, remember_archive, lines]
@@ -429,7 +427,7 @@ def _view(run_options: RunOptions) -> View | None:
     """The view of each transcript that is shown, in a run that writes nothing; None without one."""
     if run_options.purpose is Purpose.ACT:
         return None
-    color = wants_color(run_options.color, sys.stdout, os.environ)
+    color = wants_color(run_options.color, sys.stdout)
     if run_options.shows_result:
         return None if run_options.only_look and run_options.html else partial(result_view, color=color)
     if run_options.diff:
@@ -498,26 +496,24 @@ def with_models(
             raise UsageError("embedding-model is about --keep semantic", next_step="add --keep semantic")
         from compactor_cli.llm.importance import LOCAL_PREFIX, EmbeddingSimilarity, local_embedder, not_asked
 
-        embed = None
         if embedding_model.startswith(LOCAL_PREFIX):
             embed = local_embedder(embedding_model.removeprefix(LOCAL_PREFIX))
+            run_config = replace(run_config, importance=EmbeddingSimilarity(embed))
         elif run_config.purpose is Purpose.PLAN:
-            embed = not_asked(embedding_model)
-        run_config = replace(run_config, importance=EmbeddingSimilarity(embed) if embed else run_config.importance)
-    if not (run_options.model or run_options.embedding_model) or run_options.plan:
+            run_config = replace(run_config, importance=EmbeddingSimilarity(not_asked(embedding_model)))
+    if not (run_options.model or embedding_model) or run_options.plan:
         return run_config
     from compactor_cli.run.model_run import ModelRun, check_setup
 
-    asked = model_config(run_options, run_config.settings)
-    asked = replace(asked, embedding_model=run_options.embedding_model)
-    check_setup(asked)
-    embedding_model = "" if run_config.importance else run_options.embedding_model
-    if not (run_options.model or embedding_model):
-        return run_config
-    asked = replace(asked, embedding_model=embedding_model)
-    run = stack.enter_context(ModelRun(asked, emit))
-    importance = run.importance() if embedding_model else run_config.importance
-    return replace(run_config, models=asked, model_run=run, importance=importance)
+    models = replace(model_config(run_options, run_config.settings), embedding_model=embedding_model)
+    check_setup(models)
+    if run_config.importance:  # no server is asked for embeddings, although their model was named
+        models = replace(models, embedding_model="")
+        if not run_options.model:
+            return run_config
+    run = stack.enter_context(ModelRun(models, emit))
+    importance = run.importance() if models.embedding_model else run_config.importance
+    return replace(run_config, models=models, model_run=run, importance=importance)
 
 
 def account_for(run_config: RunConfig, console: Console, *, inputs: int) -> Mapping[str, Any] | None:

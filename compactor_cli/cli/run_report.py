@@ -53,7 +53,7 @@ def _json(value: object, *, indented: bool) -> str:
 class RunReport:
     """What is known of a run so far, and the listeners to its events."""
 
-    report: str  # the path of the report; empty: none is written
+    report: str = ""  # the path of the report; empty: none is written
     settings: Settings | None = None  # None: not known yet
     inputs: tuple[InputReport, ...] = ()
     model: Mapping[str, Any] | None = None  # the usage of models; None without any
@@ -234,11 +234,15 @@ class EventFile(AbstractContextManager["EventFile"]):
             case RunEnded():
                 if event.error:
                     yield _line("error", event.at, error=event.error, exit_code=event.exit_code)
-                sizes = ("tokens_before", "tokens_after")
-                tokens = {name: sum(getattr(item, name) for item in event.inputs) for name in sizes}
-                cost_usd = float(str((event.model or {}).get("cost_usd") or 0.0))
+                sizes = totals(event.inputs)
                 values = {"inputs": len(event.inputs), "exit_code": event.exit_code}
-                yield _line("done", event.at, **values, **tokens, cost_usd=cost_usd)
+                tokens = {name: sizes[name] for name in ("tokens_before", "tokens_after")}
+                yield _line("done", event.at, **values, **tokens, cost_usd=_cost_usd(event))
+
+
+def _cost_usd(ended: RunEnded) -> float:
+    spent: Mapping[str, Any] = ended.model or {}
+    return float(spent.get("cost_usd", 0.0))
 
 
 def _line(name: str, at: float, **values: Any) -> dict[str, Any]:
@@ -306,7 +310,6 @@ class Metrics:
     def prometheus(self, ended: RunEnded) -> str:
         """The metrics as gauges of the last run, for the textfile collector of Prometheus' node_exporter."""
         sizes = totals(ended.inputs)
-        cost_usd = float(str((ended.model or {}).get("cost_usd") or 0.0))
         families = (
             ("last_run_timestamp_seconds", "When the last run ended, in Unix time.", ended.at),
             ("run_seconds", "How long it took.", round(ended.at - self._began, 3)),
@@ -317,7 +320,7 @@ class Metrics:
             ("tokens_after", "Tokens of all outputs.", sizes["tokens_after"]),
             ("over_target", "Conversations larger than their target.", self._over_target),
             ("fell_back", "Summaries that are not all by the model asked.", self._summaries["fell back"]),
-            ("cost_usd", "Paid for models, in US dollars.", cost_usd),
+            ("cost_usd", "Paid for models, in US dollars.", _cost_usd(ended)),
         )
         lines: list[str] = []
         for end, about, value in families:

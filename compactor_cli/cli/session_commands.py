@@ -108,7 +108,6 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     variables are obeyed. On a terminal one can be chosen to be compacted. The same without a list:
     compact --last claude --append
     """
-    console = Console("compactor")
     known = clients_named(names, os.environ, home_folder())
     found = find_sessions(known)
     if here:
@@ -116,9 +115,9 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
     if sort == "size":
         found.sort(key=lambda session: -session.size_bytes)
     shown = found[:limit] if limit else found
-    settings = configure({}, os.environ, Path.cwd()).settings
+    settings = configure({}).settings
     measured: list[MeasuredSession] = []
-    with terminal.Progress(label="counting", total=len(shown), unit="file", shown=console.watched) as bar:
+    with Console("compactor").progress("counting", len(shown), "file") as bar:
         for session in shown:
             measured.append(MeasuredSession.of(session, settings))
             bar.advance(1)
@@ -145,10 +144,6 @@ def sessions(names: tuple[str, ...], sort: str, here: bool, limit: int, as_json:
 
 def _table(measured: Sequence[MeasuredSession], width: int) -> str:
     """The table in this width: with full paths if they fit, or else with ids and the projects clipped."""
-
-    def width_of(rows: Sequence[Sequence[object]]) -> int:
-        return max(map(len, table(HEAD, rows).splitlines()))
-
     rows: list[tuple[object, ...]] = []
     for number, item in enumerate(measured, 1):
         session = item.session
@@ -159,10 +154,10 @@ def _table(measured: Sequence[MeasuredSession], width: int) -> str:
         name = home_path(session.project) or "?"
         rows.append((number, session.client.title, name, age, *sizes, session.id[:_ID_CHARS]))
     paths = [(*row[:-1], home_path(str(item.session.path))) for row, item in zip(rows, measured, strict=True)]
-    if width_of(paths) <= width:
+    if terminal.table_width(HEAD, paths) <= width:
         return table(HEAD, paths)
-    room = max(max(len(str(row[2])) for row in rows) - max(0, width_of(rows) - width), _MIN_PROJECT_CHARS)
-    return table(HEAD, [(*row[:2], terminal.clipped(str(row[2]), room), *row[3:]) for row in rows])
+    project = HEAD.index("project")
+    return terminal.fitted_table(HEAD, rows, width, clip=project, least_clipped=_MIN_PROJECT_CHARS)
 
 
 def _pick(measured: Sequence[MeasuredSession]) -> int:
@@ -192,6 +187,7 @@ def _ask(question: str) -> str:
 
 
 STATS_HEAD = ("tokens", "of window", *"turns calls unpaired messages records conversations format file".split())
+_COUNTS = ("turns", "calls", "orphans", "messages", "records", "conversations")
 # The columns that are left out on a narrow terminal, in this order.
 _OPTIONAL = ("records", "messages", "conversations", "calls", "unpaired", "turns", "format")
 
@@ -220,17 +216,16 @@ _COUNTED = ("recursive", "include", "exclude", "hidden", "format", "on_invalid",
 
 @click.command(params=parameters("[FILE|DIR]…", *_COUNTED, window="The context window."))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per input, a line each.")
-def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> int:
+def stats(operands: tuple[str, ...], as_json: bool, **given: object) -> int:
     """Count records, messages, tokens, turns and calls of each input; without one, of standard input."""
-    given = {name: value for name, value in given_options.items() if value not in (None, ())}
-    configuration = configure(given, os.environ, Path.cwd())
+    configuration = configure(given)
     run_options = RunOptions(**configuration.options)
     console = Console("compactor")
-    counted: list[TranscriptStats] = []
+    found: list[TranscriptStats] = []
     failures = 0
     for source in find_sources(operands or (STDIN,), recursive=run_options.recursive, walk=run_options.walk):
         try:
-            counted.append(count(source, run_options, configuration.settings))
+            found.append(count(source, run_options, configuration.settings))
         except CompactError as error:
             if source.is_candidate and isinstance(error, UnknownShape | InvalidLine):
                 continue
@@ -238,16 +233,16 @@ def stats(operands: tuple[str, ...], as_json: bool, **given_options: object) -> 
             failures += 1
         else:
             if as_json:
-                sys.stdout.write(json.dumps(asdict(counted[-1])) + "\n")
-    if not as_json and counted:
+                sys.stdout.write(json.dumps(asdict(found[-1])) + "\n")
+    if not as_json and found:
         rows: list[tuple[object, ...]] = []
-        for item in sorted(counted, key=lambda item: -item.tokens):
+        for item in sorted(found, key=lambda item: -item.tokens):
             share = None if item.pressure_ratio is None else f"{item.pressure_ratio:.0%}"
-            counts = (item.turns, item.calls, item.orphans, item.messages, item.records, item.conversations)
+            counts = (getattr(item, name) for name in _COUNTS)
             rows.append((item.tokens, share, *counts, ", ".join(item.formats), home_path(shown_name(item.path))))
-        if len(rows) > 1:
-            sums = [sum(int(str(row[at] or 0)) for row in rows) for at in (0, *range(2, 8))]
-            rows.append((sums[0], None, *sums[1:], "", f"total of {len(counted):,}"))
+        if len(found) > 1:
+            tokens, *sums = (sum(getattr(item, name) for item in found) for name in ("tokens", *_COUNTS))
+            rows.append((tokens, None, *sums, "", f"total of {len(found):,}"))
         sys.stdout.write(terminal.fitted_table(STATS_HEAD, rows, terminal_columns(), optional=_OPTIONAL))
     console.finish()
     return CompactError.exit_code if failures else 0
@@ -326,7 +321,7 @@ _PAGE = "Write the page to FILE (- is stdout); without it, print a short view."
 
 
 @click.command(params=parameters("FILE|DIR…", "html", "recursive", "target", "preset", "format", "jobs", html=_PAGE))
-def show(operands: tuple[str, ...], **options: object) -> int:
+def show(operands: tuple[str, ...], **given: object) -> int:
     """Show transcripts before and after: what stays, what the summary says, what is lost. Nothing is compacted.
 
     The page of one transcript has every record, marked with what becomes of it, and each reference in the summary
@@ -334,7 +329,6 @@ def show(operands: tuple[str, ...], **options: object) -> int:
     """
     from compactor_cli.cli.run_command import run
 
-    given = {name: value for name, value in options.items() if value is not None}
-    if len(operands) > 1 and "html" not in given:
+    if len(operands) > 1 and given["html"] is None:
         raise UsageError("several transcripts are no short view", next_step="name a page: --html FILE")
     return run(operands, given, only_look=True)

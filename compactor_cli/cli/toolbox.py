@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compactor_cli.cli.console import Console, Progress, print_quoted, table
+from compactor_cli.cli.console import Console, print_quoted, table
 from compactor_cli.cli.program import AS_JSON, READ_AS
 from compactor_cli.model.errors import CompactError, InputError, UsageError
 from compactor_cli.model.settings import Size, read_count, read_seconds, read_size, read_tokens, settings_from
@@ -26,6 +26,7 @@ from compactor_cli.read.streams import STDIN
 if TYPE_CHECKING:
     from compactor_cli.evaluate.cuts import EvalCase
     from compactor_cli.evaluate.methods import Baseline
+    from compactor_cli.llm.model_client import ReplyCache
 
 
 @click.command()
@@ -176,11 +177,12 @@ def prune(older_than: str, max_bytes: int | None) -> int:
     return _trouble(store)
 
 
-def _trouble(store: object) -> int:
-    trouble = getattr(store, "trouble", "")
-    if trouble:
-        click.echo(f"compactor: the reply cache: {trouble}", err=True)
-    return CompactError.exit_code if trouble else 0
+def _trouble(store: ReplyCache) -> int:
+    """Print what is wrong with the cache, if anything; returns the exit code."""
+    if not store.trouble:
+        return 0
+    click.echo(f"compactor: the reply cache: {store.trouble}", err=True)
+    return CompactError.exit_code
 
 
 @click.command()
@@ -397,7 +399,7 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
         tail_tokens=tail_tokens,
         tails=tails,
     )
-    with _progress("cut") as progress:
+    with Console("compactor").progress("compactor eval", 0, "cut") as progress:
         presets = _preset_methods(names)
         result = asked.run_questions(options, presets, progress.advance)
     if given["summaries"]:
@@ -408,7 +410,7 @@ def _run_questions(paths: tuple[str, ...], given: dict[str, Any]) -> None:
 def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
     from compactor_cli.evaluate.cuts import CutRule
     from compactor_cli.evaluate.run_eval import DEFAULT_BUDGETS, EvalOptions, run_eval
-    from compactor_cli.evaluate.tables import render_table, to_json, write_plot
+    from compactor_cli.evaluate.tables import draw, render_table, to_json
 
     tail_tokens, parts = _tail_tokens(given["tails"], CutRule().tail_tokens)
     if parts:
@@ -422,20 +424,16 @@ def _run_measures(paths: tuple[str, ...], given: dict[str, Any]) -> int:
         rounds=tuple(read_count(item, "--rounds") for item in rounds),
         **{name: given[name] for name in ("dialect", "limit", "jobs", "seed")},
     )
-    with _progress("file") as progress:
+    with Console("compactor").progress("compactor eval", 0, "file") as progress:
         presets = _preset_methods(options.baselines)
         result = run_eval(paths, options, presets, progress.advance)
     if not result.cases:
         why = "; ".join(dict.fromkeys(file.skipped for file in result.files)) or "there is no transcript"
         raise InputError(f"nothing was measured: {why}", place=" ".join(paths), next_step="name other files or folders")
     if given["plot"]:
-        write_plot(result, given["plot"])
+        Path(given["plot"]).write_text(draw(result), encoding="utf-8")
     _print_found(to_json(result) if given["as_json"] else render_table(result))
     return 0 if result.gates_hold else GATES_FAILED
-
-
-def _progress(unit: str) -> Progress:
-    return Progress(label="compactor eval", total=0, unit=unit, shown=Console("compactor").watched)
 
 
 def _print_found(found: str | dict[str, Any]) -> None:

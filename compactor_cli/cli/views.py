@@ -163,13 +163,13 @@ def _gone(transcript: Transcript, plan: Plan, region: tuple[Span, ...], color: b
     edits = {edit.record: edit for edit in plan.edits if edit.part != USAGE}
     indices = range(region[0].start, region[-1].stop)
     shown = [i for i in indices if i in edits or not transcript.messages[i].is_meta]
-    ends = shown if len(shown) <= SHOWN_RECORDS else [*shown[: SHOWN_RECORDS // 2], -1, *shown[-SHOWN_RECORDS // 2 :]]
-    for index in ends:
-        description = f"… {len(shown) - SHOWN_RECORDS:,} more …"
-        if index >= 0:
-            message = transcript.messages[index]
-            description = f"{message.role.value}: {_short(' '.join(filter(None, map(_part, message.parts))))}"
-        yield painted(f"- {description}", Color.RED, color)
+    more, half = len(shown) - SHOWN_RECORDS, SHOWN_RECORDS // 2
+    for number, index in enumerate(shown if more <= 0 else shown[:half] + shown[-half:]):
+        if more > 0 and number == half:
+            yield painted(f"- … {more:,} more …", Color.RED, color)
+        message = transcript.messages[index]
+        excerpt = _short(" ".join(filter(None, map(_part, message.parts))))
+        yield painted(f"- {message.role.value}: {excerpt}", Color.RED, color)
         if index in edits:
             yield painted(f"+ {_short(edits[index].text)}", Color.GREEN, color)
 
@@ -282,15 +282,15 @@ def _print_problems(name: str, report: InputReport, settings: Settings, purpose:
         console.warn(f"{name}: {warning}")
     for item in report.transcripts:
         place = Place(path=name, line=item.line, row=item.row)
-        where = str(place) if sum(report.counts.values()) > 1 else name
+        at = str(place) if sum(report.counts.values()) > 1 else name
         if item.outcome is Outcome.FAILED:
             console.warn(f"{item.reason}; passed on unchanged")
         if item.over_target:
-            console.warn(f"{where}: over its target: {item.over_target}")
+            console.warn(f"{at}: over its target: {item.over_target}")
         for warning in item.warnings:
-            console.warn(f"{where}: {warning}")
+            console.warn(f"{at}: {warning}")
         for note in item.notes:
-            console.note(f"{where}: {note}")
+            console.note(f"{at}: {note}")
         if item.outcome is Outcome.UNCHANGED and item.tier not in ("", Tier.NONE):
             # From the second tier on it is a warning, if the run's own options name the window.
             is_named = settings.trigger.window_tokens or settings.trigger.window_model
@@ -299,7 +299,7 @@ def _print_problems(name: str, report: InputReport, settings: Settings, purpose:
             if settings.target != Size():
                 start = f"; the target of {item.target_tokens:,} decides"
             report_it = console.warn if is_named and item.tier != Tier.LOG else console.note
-            report_it(f"{where}: {line} of {item.window_tokens:,}{start}")
+            report_it(f"{at}: {line} of {item.window_tokens:,}{start}")
     if report.not_carried and purpose is Purpose.ACT:
         from compactor_cli.render.convert import not_carried_line
 

@@ -125,26 +125,6 @@ class SummaryView(View):
         """The distinct lines; long ones are cut into pieces."""
         return tuple(dict.fromkeys(piece for line in lines_of(self.text) for piece in pieces(line)))
 
-    @cached_property
-    def lines(self) -> tuple[str, ...]:
-        """The lines in their full length."""
-        return tuple(lines_of(self.text))
-
-    @cached_property
-    def flat(self) -> str:
-        """All tokens, with one blank around each."""
-        return f" {' '.join(tokens(self.text))} "
-
-    @cached_property
-    def flat_words(self) -> str:
-        """All words in lower case, with one blank around each: markup and line breaks do not count."""
-        return f" {' '.join(words(self.text))} "
-
-    @cached_property
-    def word_set(self) -> frozenset[str]:
-        """The distinct words."""
-        return frozenset(words(self.text))
-
 
 @lru_cache(maxsize=60_000)
 def view(text: str) -> View:
@@ -243,6 +223,7 @@ def needs_of(case: EvalCase) -> Needs:
 
 def score(needs: Needs, summary: SummaryView) -> dict[Measure, Share]:
     """How much of the needs this summary holds."""
+    flat = f" {' '.join(tokens(summary.text))} "
     return {
         Measure.FUR: _share(atom in summary.atoms for atom in {use.atom for use in needs.uses}),
         Measure.FUR_ANY: _share(atom in summary.atoms for atom in needs.reused),
@@ -250,7 +231,7 @@ def score(needs: Needs, summary: SummaryView) -> dict[Measure, Share]:
         # If the word is part of the atom, the atom alone would hold the pair.
         Measure.PAIRS_STRICT: _held((pair for pair in needs.pairs if pair[1] not in words(pair[0])), summary),
         Measure.PHRASES: _share(phrase in summary.grams for phrase in needs.phrases),
-        Measure.USER: _share(f" {word_run} " in summary.flat for word_run in needs.shingles),
+        Measure.USER: _share(f" {word_run} " in flat for word_run in needs.shingles),
     }
 
 
@@ -352,13 +333,16 @@ def artefacts_of(events: Sequence[Event]) -> dict[Measure, tuple[str, ...]]:
 
 def score_artefacts(artefacts: Mapping[Measure, Sequence[str]], summary: SummaryView) -> dict[Measure, Share]:
     """The share of the artefacts that the summary names."""
+    # Markup and line breaks do not count.
+    flat = f" {' '.join(words(summary.text))} "
+    every_line = tuple(lines_of(summary.text))
 
     def is_named(measure: Measure, text: str) -> bool:
         if measure not in (Measure.EDITED, Measure.READ):
-            return f" {text} " in summary.flat_words
+            return f" {text} " in flat
         # A path is named as a whole, or by its folder and its name on one line (``src/app: a.py, b.py``).
         folder, _, name = text.rpartition("/")
-        lines = (line for line in summary.lines if folder and name in line and folder in line)
+        lines = (line for line in every_line if folder and name in line and folder in line)
         return _holds(summary.text, text) or any(_holds(line, name) and _holds(line, folder) for line in lines)
 
     return {measure: _share(is_named(measure, text) for text in texts) for measure, texts in artefacts.items()}
@@ -436,7 +420,8 @@ def reused_facts(case: EvalCase) -> tuple[str, ...]:
 
 def score_facts(wanted: Iterable[str], summary: SummaryView) -> Share:
     """The share of the facts whose words are all in the summary."""
-    return _share(summary.word_set.issuperset(fact.split()) for fact in wanted)
+    held = frozenset(words(summary.text))
+    return _share(held.issuperset(fact.split()) for fact in wanted)
 
 
 def _flat(events: Iterable[Event]) -> str:

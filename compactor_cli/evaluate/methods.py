@@ -14,7 +14,7 @@ import shlex
 import subprocess
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
@@ -460,30 +460,25 @@ EMPTY = Summary(source=Source.DIGEST, sections=())
 _MARKER = Marker(transcript="0" * 16, first=1, last=1, records=1, tokens=0, end="0" * 16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigestMethod:
-    """A built-in summariser, by default the digest."""
+def digest_of(case: EvalCase, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
+    """The digest of the middle of a case; the text that ``write`` makes is what counts against the budget."""
+    return _summarised(Digest(), case.prefix, case.middle, budget_tokens, count, write)
 
-    summariser: Summariser = field(default_factory=Digest)
 
-    def of(self, case: EvalCase, budget_tokens: int, count: Count, write: WriteSummary = body) -> Digested:
-        """Summarise the middle of a case; the text that ``write`` makes is what counts against the budget."""
-        return self.digest(case.prefix, case.middle, (*case.head, *case.tail), budget_tokens, count, write)
-
-    def digest(
-        self,
-        transcript: Transcript,
-        covered: Sequence[int],
-        kept: Sequence[int],
-        budget_tokens: int,
-        count: Count,
-        write: WriteSummary = body,
-        state: bytes | None = None,
-    ) -> Digested:
-        """Summarise these records of a transcript; returns the whole answer and not only its text."""
-        request = bare_request(transcript, covered, budget_tokens, count, write)
-        answer = self.summariser.summarise(replace(request, kept=tuple(kept), state=state))
-        return Digested(answer=answer, text=write(answer.summary))
+def _summarised(
+    summariser: Summariser,
+    transcript: Transcript,
+    covered: Sequence[int],
+    budget_tokens: int,
+    count: Count,
+    write: WriteSummary = body,
+    state: bytes | None = None,
+) -> Digested:
+    """The summary of these records; all others of the transcript are kept."""
+    kept = tuple(sorted(set(range(len(transcript.records))).difference(covered)))
+    request = bare_request(transcript, covered, budget_tokens, count, write)
+    answer = summariser.summarise(replace(request, kept=kept, state=state))
+    return Digested(answer=answer, text=write(answer.summary))
 
 
 class Carry(StrEnum):
@@ -494,7 +489,7 @@ class Carry(StrEnum):
 
 
 def last_summary(
-    method: DigestMethod, case: EvalCase, rounds: int, carry: Carry, budget_tokens: int, count: Count
+    summariser: Summariser, case: EvalCase, rounds: int, carry: Carry, budget_tokens: int, count: Count
 ) -> str:
     """The summary after this many rounds, each at this budget; there are fewer rounds if the exchanges are fewer."""
     text, state, at = "", None, len(case.head)
@@ -502,9 +497,8 @@ def last_summary(
     for number, chunk in enumerate(parts, 1):
         rest = (*chunk, *case.tail) if number == len(parts) else chunk
         transcript = with_summary(case, text, rest)
-        stop = at + len(chunk) + bool(text)
-        kept = (*range(at), *range(stop, len(transcript.records)))
-        found = method.digest(transcript, range(at, stop), kept, budget_tokens, count, state=state)
+        covered = range(at, at + len(chunk) + bool(text))
+        found = _summarised(summariser, transcript, covered, budget_tokens, count, state=state)
         text, state = found.text, found.answer.state if carry is Carry.STATE else None
     return text
 
@@ -546,12 +540,12 @@ class Repeat:
     kept_ratio: float
 
 
-def repeat(method: DigestMethod, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
-    """Run the method twice on the case, and once on its own summary."""
-    found, same = (method.of(case, budget_tokens, count) for _ in range(2))
+def repeat(summariser: Summariser, case: EvalCase, budget_tokens: int, count: Count) -> Repeat:
+    """Summarise the case twice, and once the summary itself."""
+    found, same = (_summarised(summariser, case.prefix, case.middle, budget_tokens, count) for _ in range(2))
     before, kept_ratio = atom_texts(found.text) - case.schema, 1.0
     if before:
-        transcript, at = with_summary(case, found.text, ()), len(case.head)
-        again = method.digest(transcript, (at,), range(at), budget_tokens, count, state=found.answer.state)
+        transcript = with_summary(case, found.text, ())
+        again = _summarised(summariser, transcript, (len(case.head),), budget_tokens, count, state=found.answer.state)
         kept_ratio = len(before & atom_texts(again.text)) / len(before)
     return Repeat(is_same=found.text == same.text, kept_ratio=kept_ratio)

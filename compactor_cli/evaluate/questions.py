@@ -25,7 +25,7 @@ import orjson
 from compactor_cli.digest.events import EventKind
 from compactor_cli.evaluate.cuts import CutRule, EvalCase, file_records, locate, plain_events, read_cut, schema_words
 from compactor_cli.evaluate.measures import Measure, SummaryView, forget, needs_of, score
-from compactor_cli.evaluate.methods import EMPTY, Baseline, Count, DigestMethod, body, choose, frame_tokens, framed
+from compactor_cli.evaluate.methods import EMPTY, Baseline, Count, body, choose, digest_of, frame_tokens, framed
 from compactor_cli.evaluate.run_eval import DIGEST, Advance, label
 from compactor_cli.evaluate.tables import NOTHING, columns, mean, percent
 from compactor_cli.formats.detect import open_transcripts
@@ -64,30 +64,30 @@ class Question:
 
 def read_questions(path: str) -> Iterator[Question]:
     """The questions of a JSONL file. Raises UsageError with the number of a line that is wrong."""
-
-    def question(value: Any) -> Question:
-        keys, wrong = (
-            tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-            for patterns in (value["keys"], value.get("wrong", ()))
-        )
-        plain = {name: value[name] for name in ("file", "type", "question", "answer")}
-        cut, name, in_head = int(value["cut"]), str(value["id"]), bool(value.get("head"))
-        return Question(**plain, source=path, cut=cut, id=name, keys=keys, wrong=wrong, in_head=in_head)
-
     advice = "a line is an object with file, cut, id, type, question, answer and keys (regular expressions)"
     try:
-        yield from _rows(path, question, "question", advice)
+        yield from _rows(path, _question, "question", advice)
     except OSError as error:
         what = f"the questions cannot be read: {error.strerror}"
         raise UsageError(what, next_step="check --questions", place=path) from error
 
 
-def _rows(path: str, made: Callable[[Any], Row], noun: str, advice: str) -> Iterator[Row]:
+def _question(path: str, value: Any) -> Question:
+    keys, wrong = (
+        tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+        for patterns in (value["keys"], value.get("wrong", ()))
+    )
+    plain = {name: value[name] for name in ("file", "type", "question", "answer")}
+    cut, name, in_head = int(value["cut"]), str(value["id"]), bool(value.get("head"))
+    return Question(**plain, source=path, cut=cut, id=name, keys=keys, wrong=wrong, in_head=in_head)
+
+
+def _rows(path: str, made: Callable[[str, Any], Row], noun: str, advice: str) -> Iterator[Row]:
     """The rows that ``made`` makes of the lines of a JSONL file. Raises OSError, and UsageError for a wrong line."""
     for number, line in enumerate(Path(path).read_bytes().splitlines(), 1):
         if line.strip():
             try:
-                row = made(orjson.loads(line))
+                row = made(path, orjson.loads(line))
             except (TypeError, KeyError, ValueError, re.error) as error:
                 what = f"no {noun}: {type(error).__name__}: {error}"
                 raise UsageError(what, next_step=advice, place=Place(path=path, line=number)) from error
@@ -234,7 +234,7 @@ def _summaries(
     for name, budget in [(CLIENT, count(client_summary))] if options.at_client else budgets:
         made = partial(WrittenSummary, file=question.file, cut=question.cut, budget=name, budget_tokens=budget)
         write = framed(case, budget)
-        texts = {DIGEST: DigestMethod().of(case, budget, count, write).text}
+        texts = {DIGEST: digest_of(case, budget, count, write).text}
         if options.at_client:
             texts[CLIENT] = client_summary
         room = max(budget - frame_tokens(case, budget, count), 0)
@@ -382,12 +382,12 @@ def read_replies(folder: str) -> Iterator[ReplyRow]:
     if not paths:
         raise UsageError("holds no replies", next_step="put JSONL files there: file, cut, text", place=folder)
     for path in paths:
+        yield from _rows(str(path), _reply, "reply", "a line is an object with file, cut and text")
 
-        def reply(value: Any, source: str = str(path)) -> ReplyRow:
-            file, cut, text = str(value["file"]), int(value["cut"]), str(value["text"])
-            return ReplyRow(source=source, file=file, cut=cut, text=text)
 
-        yield from _rows(str(path), reply, "reply", "a line is an object with file, cut and text")
+def _reply(path: str, value: Any) -> ReplyRow:
+    file, cut, text = str(value["file"]), int(value["cut"]), str(value["text"])
+    return ReplyRow(source=path, file=file, cut=cut, text=text)
 
 
 def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
@@ -409,7 +409,7 @@ def run_replies(folder: str, questions: Sequence[str] = ()) -> RepliesResult:
         if verdict.fault:
             refused[name] = str(verdict)
         else:
-            digest = DigestMethod().of(case, counter.count(whole), counter.count).text
+            digest = digest_of(case, counter.count(whole), counter.count).text
             asked, needs = asked_at.get((row.file, row.cut), ()), needs_of(case)
             for method, text in zip(METHODS, (own_words(row.text), whole, digest), strict=True):
                 shares = score(needs, SummaryView(text))

@@ -15,10 +15,11 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 
+from compactor_cli.digest.digest import Digest
 from compactor_cli.evaluate import measures, methods
 from compactor_cli.evaluate.cuts import CutProtocol, CutRule, EvalCase, file_records, find_cases
 from compactor_cli.evaluate.measures import Gates, Measure, Share, SummaryView, artefacts_of, forget, gates_of, needs_of
-from compactor_cli.evaluate.methods import Baseline, Carry, Count, DigestMethod, Repeat, choose, frame_tokens, repeat
+from compactor_cli.evaluate.methods import Baseline, Carry, Count, Repeat, choose, digest_of, frame_tokens, repeat
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.model.errors import InputError
 from compactor_cli.model.settings import Size
@@ -352,7 +353,7 @@ def evaluate_file(source: InputSource, bench: _Bench | None = None) -> FileResul
 
 
 def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
-    digest, count = DigestMethod(), bench.counter.count
+    digest, count = Digest(), bench.counter.count
     needs, artefacts = needs_of(case), artefacts_of(case.middle_events)
     facts = measures.reused_facts(case) if case.is_chat else ()
 
@@ -372,7 +373,7 @@ def _evaluate(case: EvalCase, bench: _Bench) -> Iterator[CaseResult]:
     budgets = {label(size): tokens for size in bench.options.budgets if (tokens := _allowed(size, case, count))}
     if not budgets:
         return
-    digests = {name: digest.of(case, tokens, count) for name, tokens in budgets.items()}
+    digests = {name: digest_of(case, tokens, count) for name, tokens in budgets.items()}
     once = _allowed(bench.options.drift_budget, case, count)
     scores = [scored(DIGEST, name, found.text) for name, found in digests.items()]
     for baseline in bench.baselines:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import log10
-from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -105,7 +104,8 @@ def drift_table(result: EvalResult) -> str:
     return f"{at}\n\n{columns(rows)}" if len(rows) > 1 else ""
 
 
-RECALL, ARTEFACTS = tuple(Measure)[:7], tuple(Measure)[7:]
+_FIRST_ARTEFACT = tuple(Measure).index(Measure.EDITED)
+RECALL, ARTEFACTS = tuple(Measure)[:_FIRST_ARTEFACT], tuple(Measure)[_FIRST_ARTEFACT:]
 _MOST_TELLING = (Measure.FUR, Measure.PAIRS, Measure.PHRASES, Measure.USER, Measure.RETRIEVAL)
 _COMPARED = (*_MOST_TELLING, Measure.CHAT)
 _BY_DIALECT = (*_MOST_TELLING, Measure.EDITED, Measure.READ, Measure.CHAT)
@@ -263,11 +263,6 @@ class _Panel:
 
     def y(self, share: float) -> float:
         return self.top + PANEL_HEIGHT * (1 - share)
-
-
-def write_plot(result: EvalResult, path: str) -> None:
-    """Write the drawing. Raises OSError."""
-    Path(path).write_text(draw(result), encoding="utf-8")
 
 
 def draw(result: EvalResult) -> str:

@@ -97,9 +97,13 @@ def test_a_closed_standard_error_stops_nothing(monkeypatch: pytest.MonkeyPatch) 
         ("never", {}, False),
     ],
 )
-def test_when_to_colour(choice: str, environ: dict[str, str], expected: bool) -> None:
-    assert wants_color(choice, _Terminal(), environ) is expected
-    assert wants_color("auto", io.StringIO(), environ) is False
+def test_when_to_colour(choice: str, environ: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert wants_color(choice, _Terminal()) is expected
+    assert wants_color("auto", io.StringIO()) is False
 
 
 def test_control_characters_become_visible() -> None:

@@ -116,6 +116,17 @@ def test_the_list_fits_a_terminal_of_80_columns_and_ends_with_totals(
     assert f"~/.claude/projects/-x/{SESSION_ID}.jsonl" in compactor("sessions").out.decode()
 
 
+def test_the_list_fits_the_terminal_where_a_project_has_wide_characters(
+    home: Path, compactor: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = _keep("kimi", home).parents[2] / "state.json"
+    state.write_text(json.dumps({"cwd": f"/srv/{'潮門' * 20}"}))
+    for columns in range(80, 260, 10):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        row = compactor("sessions").out.decode().splitlines()[1]
+        assert sum(2 if char in "潮門" else 1 for char in row) <= columns
+
+
 def test_the_list_is_limited_and_says_how_many_more_there_are(home: Path, compactor: Run) -> None:
     for client in PLACES:
         _keep(client, home)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from eval_builders import assistant, call, case, count_words, result, user
 
-from compactor_cli.evaluate.methods import Carry, DigestMethod, chunks, last_summary
+from compactor_cli.evaluate.methods import Carry, chunks, last_summary
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 from compactor_cli.model.transcript import Role
 
@@ -46,7 +46,7 @@ def test_chunks_tile_the_middle_and_divide_no_exchange(number: int) -> None:
 @pytest.mark.parametrize("carry", Carry)
 def test_each_round_covers_the_summary_before_it_and_the_next_chunk(carry: Carry) -> None:
     recorder = _Recorder()
-    text = last_summary(DigestMethod(summariser=recorder), PROBED, 4, carry, 60, count_words)
+    text = last_summary(recorder, PROBED, 4, carry, 60, count_words)
     assert "round 4" in text
     assert [request.state for request in recorder.asked] == (
         [None, b"state 1", b"state 2", b"state 3"] if carry is Carry.STATE else [None] * 4
@@ -62,7 +62,7 @@ def test_each_round_covers_the_summary_before_it_and_the_next_chunk(carry: Carry
 
 def test_the_tail_is_seen_in_the_last_round_only() -> None:
     recorder = _Recorder()
-    last_summary(DigestMethod(summariser=recorder), PROBED, 3, Carry.STATE, 60, count_words)
+    last_summary(recorder, PROBED, 3, Carry.STATE, 60, count_words)
     shown = ["and now the tail" in request.transcript.messages[-1].text for request in recorder.asked]
     assert shown == [False, False, True]
     last = recorder.asked[-1]
@@ -71,7 +71,6 @@ def test_the_tail_is_seen_in_the_last_round_only() -> None:
 
 def test_one_round_is_the_summary_itself() -> None:
     recorder = _Recorder()
-    method = DigestMethod(summariser=recorder)
-    last_summary(method, PROBED, 1, Carry.STATE, 60, count_words)
+    last_summary(recorder, PROBED, 1, Carry.STATE, 60, count_words)
     assert recorder.asked[0].covered == PROBED.middle
     assert recorder.asked[0].transcript.messages == PROBED.prefix.messages

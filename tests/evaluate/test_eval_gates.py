@@ -6,7 +6,7 @@ import pytest
 from eval_builders import assistant, case, count_words, user
 
 from compactor_cli.evaluate.measures import gates_of, invented, malformed
-from compactor_cli.evaluate.methods import Digested, DigestMethod, body, repeat
+from compactor_cli.evaluate.methods import Digested, body, repeat
 from compactor_cli.model.summary import Answer, Item, Request, Section, SectionItems, Source, Summary
 
 PROBED = case((assistant("the port is port_8080 in src/net.py"),), head=(user("go"),), tail=(assistant("done"),))
@@ -77,8 +77,8 @@ class _Steady:
 
 
 def test_a_summariser_that_changes_its_mind_is_seen() -> None:
-    moody = repeat(DigestMethod(summariser=_Moody()), PROBED, 50, count_words)
-    steady = repeat(DigestMethod(summariser=_Steady()), PROBED, 50, count_words)
+    moody = repeat(_Moody(), PROBED, 50, count_words)
+    steady = repeat(_Steady(), PROBED, 50, count_words)
     assert not moody.is_same
     assert moody.kept_ratio < 1
     assert steady.is_same

@@ -7,9 +7,10 @@ import random
 import pytest
 from eval_builders import assistant, call, case, result, user
 
+from compactor_cli.digest.digest import Digest
 from compactor_cli.evaluate.cuts import EvalCase
 from compactor_cli.evaluate.measures import Measure, Share, SummaryView, gates_of, needs_of, score
-from compactor_cli.evaluate.methods import Carry, DigestMethod, choose, last_summary, repeat
+from compactor_cli.evaluate.methods import Carry, choose, digest_of, last_summary, repeat
 from compactor_cli.model.transcript import Message
 
 FACTS = 60
@@ -63,11 +64,6 @@ def planted() -> EvalCase:
     return _planted()
 
 
-@pytest.fixture(scope="module")
-def digest() -> DigestMethod:
-    return DigestMethod()
-
-
 def _budget(planted: EvalCase, ratio: float = 0.05) -> int:
     return int(ratio * sum(_tokens(event.text) for event in planted.middle_events))
 
@@ -77,28 +73,28 @@ def _fur(planted: EvalCase, text: str) -> Share:
 
 
 @pytest.mark.parametrize("ratio", [0.02, 0.05, 0.1])
-def test_budget_structure_and_invention(planted: EvalCase, digest: DigestMethod, ratio: float) -> None:
+def test_budget_structure_and_invention(planted: EvalCase, ratio: float) -> None:
     budget = _budget(planted, ratio)
-    found = digest.of(planted, budget, _tokens)
+    found = digest_of(planted, budget, _tokens)
     assert gates_of(planted, budget, _tokens, found).hold
 
 
-def test_a_second_run_changes_nothing(planted: EvalCase, digest: DigestMethod) -> None:
-    assert repeat(digest, planted, _budget(planted), _tokens).is_same
+def test_a_second_run_changes_nothing(planted: EvalCase) -> None:
+    assert repeat(Digest(), planted, _budget(planted), _tokens).is_same
 
 
-def test_ten_updates_lose_no_more_than_two_points(planted: EvalCase, digest: DigestMethod) -> None:
+def test_ten_updates_lose_no_more_than_two_points(planted: EvalCase) -> None:
     budget = _budget(planted, 0.08)
     once, often = (
-        _fur(planted, last_summary(digest, planted, rounds, Carry.STATE, budget, _tokens)) for rounds in (1, 10)
+        _fur(planted, last_summary(Digest(), planted, rounds, Carry.STATE, budget, _tokens)) for rounds in (1, 10)
     )
     assert once.total >= FACTS
     assert often.ratio >= once.ratio - 0.02
 
 
-def test_the_bare_list_fails_the_pair_floor_that_the_digest_passes(planted: EvalCase, digest: DigestMethod) -> None:
+def test_the_bare_list_fails_the_pair_floor_that_the_digest_passes(planted: EvalCase) -> None:
     budget, needs = _budget(planted), needs_of(planted)
     listed = score(needs, SummaryView(choose(["bare-list"])[0].prepare(planted, _tokens)(budget)))
-    ours = score(needs, SummaryView(digest.of(planted, budget, _tokens).text))
+    ours = score(needs, SummaryView(digest_of(planted, budget, _tokens).text))
     assert listed[Measure.PAIRS].ratio < PAIR_FLOOR
     assert ours[Measure.PAIRS].ratio >= PAIR_FLOOR

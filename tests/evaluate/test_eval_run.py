@@ -12,7 +12,7 @@ import pytest
 
 from compactor_cli.evaluate.measures import Measure, Share
 from compactor_cli.evaluate.run_eval import CaseResult, CaseScore, EvalOptions, EvalResult, FileResult, label, run_eval
-from compactor_cli.evaluate.tables import PANEL_HEIGHT, TOP, draw, render_table, to_json, write_plot
+from compactor_cli.evaluate.tables import PANEL_HEIGHT, TOP, draw, render_table, to_json
 from compactor_cli.model.errors import UsageError
 from compactor_cli.model.settings import Size
 
@@ -125,9 +125,8 @@ def test_no_path_above_the_folder_is_printed(folder: Path, result: EvalResult) -
     assert str(folder.parent) not in json.dumps(to_json(result))
 
 
-def test_the_drawing_is_an_svg_with_a_line_for_each_method(result: EvalResult, tmp_path: Path) -> None:
-    write_plot(result, str(tmp_path / "plot.svg"))
-    root = ElementTree.fromstring((tmp_path / "plot.svg").read_text())
+def test_the_drawing_is_an_svg_with_a_line_for_each_method(result: EvalResult) -> None:
+    root = ElementTree.fromstring(draw(result))
     texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"digest", "tail", "bare-list", "5%", "10%", "FUR", "pairs"} <= texts
 
