@@ -72,8 +72,8 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         event, label = events[base.event], analysis.labels[base.event]
         if sources.is_repeated(base.event, text) or is_noise(text) or is_styled(text):
             continue
-        # The first line of a log is the newest commit: a later line would be taken for it. The line above a status reads
-        # as the whole of it.
+        # The first line of a log is the newest commit: a later line would be taken for it. The first line of a status
+        # reads as the whole of it.
         is_part = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         is_part |= text.startswith("## ") and "..." in text
         if (is_part or sources.tells_nothing(base.event, text)) and not names(text, focus):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -401,7 +401,8 @@ class ReplyCache:
             if row is None:
                 return None
             database.execute("UPDATE replies SET used = ? WHERE key = ?", (int(self._clock()), key))
-            return Reply(**json.loads(row[0]))
+            stored, known = json.loads(row[0]), {field.name for field in fields(Reply)}
+            return Reply(**{name: value for name, value in stored.items() if name in known})
 
         return self._do(look, None)
 

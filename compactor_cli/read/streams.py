@@ -12,6 +12,7 @@ import hashlib
 import io
 import os
 import re
+import select
 import stat
 import sys
 import time
@@ -391,7 +392,7 @@ def open_stream(
     with contextlib.ExitStack() as closing:
         try:
             if path == STDIN:
-                file = io.FileIO(0, closefd=False)
+                file: io.FileIO = _StandardInput(0, closefd=False)
             else:
                 file = SlicedFile(path, part) if part else io.FileIO(path, opener=opener)
             closing.callback(file.close)
@@ -438,6 +439,20 @@ def unreadable(error: BaseException, path: str) -> Unreadable:
         what = f"the compressed data is broken ({error})"
         advice = "test it with gzip -t or zstd -t (zstd --long needs unpacking first)"
     return Unreadable(what, place=shown_name(path), next_step=advice)
+
+
+class _StandardInput(io.FileIO):
+    """Standard input, waited for where it does not block: a pipe with nothing in it yet is not at its end."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        while (found := super().read(size)) is None:
+            select.select([self], [], [])
+        return found
+
+    def readinto(self, buffer: Any, /) -> int:
+        while (count := super().readinto(buffer)) is None:
+            select.select([self], [], [])
+        return count
 
 
 class _Rejoined(io.RawIOBase):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +110,15 @@ assert not cache.trouble, cache.trouble
     runs = [subprocess.Popen([sys.executable, "-c", code, str(file), str(n)]) for n in range(3)]
     assert [run.wait(60) for run in runs] == [0, 0, 0]
     assert ReplyCache(file).stats().replies == 120
+
+
+def test_a_reply_that_a_newer_version_stored_with_more_fields_is_read(file: Path) -> None:
+    ReplyCache(file).put(CALL, REPLY)
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE replies SET body = json_set(body, '$.of_a_newer_version', 1)")
+    cache = ReplyCache(file)
+    assert cache.get(CALL) == REPLY
+    assert not cache.trouble
 
 
 def test_a_damaged_file_is_set_aside(file: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,6 +117,19 @@ with open_stream("-") as stream:
 def test_standard_input_is_unpacked_too(pack: Callable[[bytes], bytes], compression: Compression) -> None:
     done = subprocess.run([sys.executable, "-c", READ_STDIN], input=pack(DATA), capture_output=True, check=True)
     assert done.stdout.split() == [compression.encode(), b"True", str(len(DATA)).encode()]
+
+
+def test_standard_input_that_does_not_block_is_waited_for() -> None:
+    end, other = os.pipe()
+    os.set_blocking(end, False)
+    with subprocess.Popen([sys.executable, "-c", READ_STDIN], stdin=end, stdout=subprocess.PIPE) as reader:
+        os.close(end)
+        for piece in (DATA[:1], DATA[1:]):
+            time.sleep(0.3)
+            os.write(other, piece)
+        os.close(other)
+        assert reader.stdout is not None
+        assert reader.stdout.read().split()[-1] == str(len(DATA)).encode()
 
 
 def test_a_pipe_that_drips_is_waited_for(tmp_path: Path) -> None:
