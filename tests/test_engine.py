@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -196,18 +197,18 @@ def test_a_message_is_read_and_counted_once(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     read: Tally[str] = Tally()
     counted: Tally[str] = Tally()
-    really_read, really_counted = chat.read, tokens._counted
+    really_read, really_counted = chat.read, tokens._message_size
 
     def note_read(value: Any) -> Message:
         read[value["content"]] += 1
         return really_read(value)
 
-    def note_counted(counter: tokens.Counter, message: Message) -> int:
-        counted[message.text] += 1
-        return really_counted(counter, message)
+    def note_counted(message: Message, size: Callable[[str], int]) -> int:
+        counted[message.text] += size is not tokens._utf8_bytes  # which only bounds it
+        return really_counted(message, size)
 
     monkeypatch.setattr(chat, "read", note_read)
-    monkeypatch.setattr(tokens, "_counted", note_counted)
+    monkeypatch.setattr(tokens, "_message_size", note_counted)
     assert run(transcript_of(messages), Size(tokens=2_000)).changed
     assert {read[message["content"]] for message in messages} == {1}
     assert {counted[message["content"]] for message in messages} == {1}

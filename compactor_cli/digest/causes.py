@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ class Cause:
     record: int
     names: frozenset[str]  # the atoms in the text, paths by their last part
     edited: tuple[str, ...] = ()  # the paths of the files that were edited for it
+    edited_at: int = -1  # the record of the last of these edits
     fixing: FixingLine = FixingLine()  # the line of these edits that fixes it
 
 
@@ -163,10 +165,10 @@ def find_causes(
                 # Editing a test seldom fixes a fault: edits of tests count only if there are no others.
                 found_for = [one for one in found_for if not OF_TESTS.search(one.path)] or found_for
                 paths = tuple(dict.fromkeys(one.path for one in found_for))
-                fixing = edits.fixing(text, found_for) if found_for else FixingLine()
-                found.append(
-                    Cause(text=text, event=number, record=event.record, names=names, edited=paths, fixing=fixing)
-                )
+                one = Cause(text=text, event=number, record=event.record, names=names, edited=paths)
+                if found_for:
+                    one = replace(one, edited_at=found_for[-1].record, fixing=edits.fixing(text, found_for))
+                found.append(one)
         if len(event.text) >= _MIN_EXPLAINING_CHARS:
             explained = max(explained, event.turn)
         following = number if is_finding else following

@@ -431,6 +431,7 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
 
     def tells(line: str) -> bool:
         is_whole = not line.endswith(("(", "[", "{", ","))
+        is_whole = is_whole and not _IS_COMMENT.match(line)
         is_whole = is_whole and not (_PRINTS.match(line) and not any(name in line for name in quoted))
         return defines(line) or (is_whole and not (is_import(line) and words.isdisjoint(_words(line))))
 
@@ -467,10 +468,11 @@ _MISSES_NAME = pattern(
 )
 _QUOTED_NAME = re.compile(r"['`\"](\w{3,})['`\"]")
 _FEW_LINES, _FIX_CHARS = 3, range(8, 160)
-# `echo "Gauges written"`, `// The gauges are written last`, but no directive: `//nolint:gosec`, `# type: ignore`
-_PRINTS = pattern(
-    r"(?:echo|printf?|println!?|puts|(?:console|log|logger|logging|fmt)\.\w+|Write-(?:Host|Output))\b"
-    r"|(?:#|//|/\*|\*|<!--|--) (?!@|noqa|type:|pylint|pragma|mypy|ruff|nosec|shellcheck|eslint|prettier|biome|istanbul)"
+# `echo "Gauges written"`
+_PRINTS = pattern(r"(?:echo|printf?|println!?|puts|(?:console|log|logger|logging|fmt)\.\w+|Write-(?:Host|Output))\b")
+# `// The gauges are written last`, but no directive: `//nolint:gosec`, `# type: ignore`
+_IS_COMMENT = pattern(
+    r"(?:#|//|/\*|\*|<!--|--) (?!@|noqa|type:|pylint|pragma|mypy|ruff|nosec|shellcheck|eslint|prettier|biome|istanbul)"
 )
 
 

@@ -403,7 +403,7 @@ class TestOutput(NamedTuple):
 
 def read_output(output: str) -> TestOutput:
     """The results of tests in the output of a run."""
-    text = AT_LINE.sub("", output)
+    text = AT_LINE.sub("", placed(output))
     failing, passed = (
         frozenset(name for names in result.findall(text) for name in names if name) for result in (_FAILS, _PASSES)
     )

@@ -89,7 +89,7 @@ def _passing() -> re.Pattern[str]:
         rf"|^{_OPENS}(?:[\w`-]+ ){{1,4}}(?:(?:is|are) (?:now )?working|works?)"
         r"(?: (?:now|much|better|great|fine|well|perfectly|correctly|properly|as expected))*[.!]*$"
         rf"|^{_OPENS}(?:the|this|that) (?:[\w`-]+ ){{1,4}}(?:is|are) now "
-        r"(?:correct|valid|clean|complete|properly \w+)\b[^,;!?\n]{0,80}$",
+        r"(?:correct|valid|clean|clear|complete|properly \w+)\b[^,;!?\n]{0,80}$",
         re.IGNORECASE,
     )
 

@@ -344,7 +344,11 @@ def _error_item(error: ErrorRecord, analysis: Analysis) -> Item:
         ending += f"{words.stop}{words.then_failed}{words.colon}{opening(error.then, _MAX_ENTRY_CHARS)}"
     others = [file for file in error.files if file.rpartition("/")[2] not in error.line]
     more = f" · {words.also_in}{words.colon}{_listed(others, 2 * _MAX_PATHS)}" if others else ""
-    return Item(text=f"{where}{error.line}{more} {ending}", records=records_of(error.records))
+    line = error.line
+    for one in analysis.files:  # named as in the list of files
+        if one.path.rpartition("/")[2] in line:
+            line = re.sub(rf"[^\s'\"`(]*/(?={re.escape(one.path)}(?![\w.-]))", "", line)
+    return Item(text=f"{where}{line}{more} {ending}", records=records_of(error.records))
 
 
 # An error line that says only that something failed, and is not worth a line once fixed: `FAIL tides [build failed]`.
@@ -394,7 +398,7 @@ def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
     edited += _thrown_away(cause.edited, analysis) or _line_of_fix(cause.fixing, cause.edited, words)
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
-    return Item(text=f"{cause.text}{ending}", records=(cause.record,))
+    return Item(text=f"{cause.text}{ending}", records=records_of((cause.record, cause.edited_at)))
 
 
 def _line_of_fix(fixing: FixingLine, paths: Sequence[str], words: FixedWords) -> str:

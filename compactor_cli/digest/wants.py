@@ -59,8 +59,12 @@ _ASKED_RATIO = 0.8
 
 
 def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message only asks what was answered in words, or only shows an output without a request."""
+    """Whether a message only asks or states what was answered in words, or only shows an output without a request."""
     outcome = analysis.outcomes.get(message.turn)
+    is_past = outcome is None and 0 <= message.record < analysis.messages[-1].record and not analysis.is_dialogue
+    is_plain = is_past and not (message.is_refusal or message.is_answer)
+    if is_plain and not any(binds(message.text) for binds in (ASKS_FOR.search, lasting, is_rule, _HAS_ENTRY.search)):
+        return True
     is_replied = message.is_listed or (outcome is not None and outcome.text.startswith(analysis.words.replied))
     only_asks = is_replied and all(
         (asks(one) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one) for one in sentences(message.text)
@@ -68,6 +72,8 @@ def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
     return not (message.stopped or insists(message.text)) and (only_asks or is_pasted(message.text))
 
 
+# A list may be one of faults to fix.
+_HAS_ENTRY = pattern(r"(?:^|\s)(?:[-*•]|\d{1,2}[.)]) ", re.MULTILINE)
 # "Could we keep both?": what somebody would like, in a question.
 _PROPOSES = pattern(rf"{LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
 
@@ -81,6 +87,12 @@ _RULE_CHARS = range(12, 240)
 _OF_BEFORE = pattern(r"(?:\S+ ){0,4}(?:them|it|they|these|those|this)\b(?! (?:is|file|repo|project)\b)", re.IGNORECASE)
 # A comment in code, or in a diff, that the user pasted: `+   // The gauge must not stop`.
 _COMMENT = pattern(r"[+-]?\s*(?:/[/*]|\*/?\s)")
+# `add this to the handbook`, and the text from its first heading on
+_GIVES_TEXT = pattern(
+    r"\A(\W*(?:\w+ ){0,3}(?:add|put|insert|append|paste|copy|include|write)\b[^\n]*\n+)#.*", re.IGNORECASE | re.DOTALL
+)
+# A limit of the step that was asked for: `don't write any code yet`.
+_FOR_NOW = pattern(r"\b(?:yet|for now|first|until|before)\b|先", re.IGNORECASE)
 _LIST_MARK = pattern(r"^(?:[-*•+]|\d{1,2}[.)]) +")
 # The beginning of a long message says what it is about; messages of one kind may all end with the same rules.
 _OPENING_SENTENCES, _OPENING_RATIO = 12, 0.6
@@ -102,13 +114,16 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
             files[named[1]] = result
     sources = [(f"{name}{analysis.words.colon}", unwrapped(event.text), event.record) for name, event in files.items()]
     spoken = (message for message in reversed(analysis.messages) if not is_pasted(message.text))
-    sources += [("", unwrapped(message.text), message.record) for message in spoken]
+    # What a text says that is to be put into a file is no rule for the work.
+    own = ((_GIVES_TEXT.sub(r"\1", message.text), message.record) for message in spoken)
+    sources += [("", unwrapped(text), record) for text, record in own]
     kept += unwrapped(kept) if files else ""
     known = set[str]()
     for label, text, record in sources:
         pieces, plain = ["", "", *sentences(text)], text.replace("**", "")
         for earlier, before, sentence in zip(pieces, pieces[1:], pieces[2:], strict=False):
             is_whole = len(sentence) in _RULE_CHARS and not (sentence.endswith(COLONS) or _COMMENT.match(sentence))
+            is_whole = is_whole and not (label == "" and _FOR_NOW.search(sentence))
             if not (is_whole and is_rule(sentence)) or sentence in kept:
                 continue
             rule = sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
+from conversation import answer, call, conversation, digest, events_of, items, ran, rendered, says, texts, user
 
 from compactor_cli.digest.checks import contains, is_check
 from compactor_cli.digest.error_lines import error_line
@@ -1899,3 +1899,38 @@ def test_a_log_that_a_command_writes_is_no_change_after_which_a_check_is_to_run_
     edit = call("Edit", "e", file_path="ci.yml", old_string="a", new_string="b"), answer("ok", "e")
     logged = ran("git worktree add --detach t HEAD >/tmp/add.log", "ok")
     assert shown(*failed, *logged, *edit)[0][0].endswith("— not run again since changes to ci.yml")
+
+
+def test_a_finding_that_a_linter_shows_again_is_not_fixed_by_the_edits_before_that() -> None:
+    def lint(*found: str) -> str:
+        files = dict.fromkeys(name for name, _ in (one.split(" ", 1) for one in found))
+        blocks = (
+            "\n".join(
+                (rf"C:\work\pier\{name}", *(f"  {one.split(' ', 1)[1]}" for one in found if one.startswith(name)))
+            )
+            for name in files
+        )
+        return "\n\n".join((*blocks, f"✖ {len(found)} problems ({len(found)} errors, 0 warnings)"))
+
+    quote = "68:13  error  `'` can be escaped with `&apos;`, `&lsquo;`, `&#39;`, `&rsquo;`  react/no-unescaped-entities"
+    effect = (
+        "19:5  error  Calling setState synchronously within an effect can trigger cascading renders of the whole page"
+    )
+    both = ran("npm run lint", lint(f"card.tsx {effect}", f"form.tsx {quote}"), is_error=True)
+    card = call("Edit", "c", file_path="pier/card.tsx", old_string="a", new_string="b"), answer("ok", "c")
+    form = call("Edit", "f", file_path="pier/form.tsx", old_string="a", new_string="b"), answer("ok", "f")
+    left = ran("npm run lint", lint(f"form.tsx {quote}"), is_error=True)
+    _, fixed = shown(both, card, left, form, ran("npm run lint", "✖ 0 problems"))
+    first = next(text for text in fixed if "pier/card.tsx:19:5" in text)
+    assert "form.tsx" in first.partition("fixed by")[2]
+    assert not any("/work/pier" in text for text in fixed)
+
+
+def test_the_fix_of_a_cause_stands_with_its_record_and_never_as_a_comment() -> None:
+    found = says("Found a real bug: the form is wrapped in `field_with_errors`, which breaks the radio buttons.")
+    code = "# The form is wrapped in field_with_errors otherwise.\nActionView.field_error_proc = plain"
+    edit = call("Edit", "e", file_path="form.rb", old_string="a", new_string=code), answer("ok", "e")
+    one = digest(conversation(user("why does the form break?"), found, edit, says("Mended."), user("go on")), 3_000)
+    (cause,) = (item for item in items(one, Section.ERRORS) if "real bug" in item.text)
+    assert cause.records == (1, 2)
+    assert "# The form" not in cause.text

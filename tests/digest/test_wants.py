@@ -1000,3 +1000,20 @@ def test_of_a_first_sentence_that_does_not_fit_the_beginning_stands_before_what_
     asked = f"{task} Do not edit files. Return the findings first."
     shown = condensed(asked, 34, token_cache(), lambda pieces, *_: [one for one in pieces if len(one.text) < 40])
     assert shown == f"{task[:60]} … Do not edit files. Return the findings first."
+
+
+def test_a_limit_of_one_step_and_a_text_for_a_file_are_no_rules() -> None:
+    given = "add this to the handbook\n## Gauges\nThe clock must never run without the gauge of the north pier."
+    words = "Never touch the old gauge. Do not write any code yet."
+    session = user(words), says("I read on."), *BUILD, user(given), *BUILD, says("Added."), user("now go on")
+    rules = [item.text for item in rules_of(analyse(request(conversation(*session))))]
+    assert rules == ["Never touch the old gauge."]
+
+
+def test_what_asks_for_nothing_and_was_answered_in_words_is_not_wanted() -> None:
+    label = (
+        "Blueprint path (optional). The path to the blueprint in your store, which is by default the one at the root."
+    )
+    session = user(LONG), *BUILD, says("Kept."), user(label), says("Leave it blank."), user("now go on"), says("On it.")
+    one = digest(conversation(*session), 3_000)
+    assert not any("Blueprint path" in text for text in texts(one, Section.USER))
