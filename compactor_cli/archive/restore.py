@@ -37,17 +37,7 @@ from compactor_cli.plan.trigger import previous_marker
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.sources import MANIFEST, is_folder, state_folder
-from compactor_cli.read.streams import (
-    BUFFER_BYTES,
-    STDIN,
-    Compression,
-    ContentHash,
-    Look,
-    compression_named,
-    open_stream,
-    packing,
-    unreadable,
-)
+from compactor_cli.read.streams import BUFFER_BYTES, Look, open_stream, packing, unreadable
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5  # names in an error message, at most
@@ -139,7 +129,7 @@ def restore_to(
     The file is written only if the bytes are undamaged; a new one is readable by the user alone.
     """
     writer = atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn)
-    with writer as file, packing(file, compression_named(str(path))) as packer:
+    with writer as file, packing(file, streams.compression_named(str(path))) as packer:
         return restore(found, packer)
 
 
@@ -190,7 +180,7 @@ def known_archives() -> tuple[Path, ...]:
     except OSError:
         lines = []
     folders = [Path(os.fsdecode(line)) for line in lines if line]
-    return each_once([*folders, store.default_archive_dir(STDIN, in_place=False)])
+    return each_once([*folders, store.default_archive_dir(streams.STDIN, in_place=False)])
 
 
 def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
@@ -289,9 +279,9 @@ def _hashes_in(original: FoundOriginal) -> set[str]:
 def _beginnings(path: str, sizes: Iterable[int]) -> dict[int, str]:
     """The SHA-256 of the first bytes of a file, by size; of a compressed file, only that of all its content."""
     with suppress(CompactError, OSError), open_stream(path) as stream:
-        if stream.compression is Compression.NONE:
+        if stream.compression is streams.Compression.NONE:
             return prefix_hashes(stream.file.fileno(), sizes)
-        whole = ContentHash()
+        whole = streams.ContentHash()
         while piece := stream.reader.read1(BUFFER_BYTES):
             whole(piece)
         return {whole.size_bytes: whole.sha256}

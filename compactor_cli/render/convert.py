@@ -18,15 +18,7 @@ from typing import Any, Self
 from compactor_cli.formats import conversation as conversations
 from compactor_cli.formats.clients import sent
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.conversation import (
-    IMAGES_BY_CONTENT,
-    Conversation,
-    Writing,
-    arguments_json,
-    image_of,
-    is_image,
-    with_images,
-)
+from compactor_cli.formats.conversation import IMAGES_BY_CONTENT, Conversation, Writing
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import NAMES, Capabilities, all_dialects, get, objects, read_messages
 from compactor_cli.group.exchanges import group
@@ -144,7 +136,7 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
             is_same = bool(message.group) and message.group == last.message.group
             is_parallel = last.calls and bool(message.calls) and not message.text and not is_answered
             step = last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
-        for n, part in enumerate(with_images(message.parts, transcript.records[i].value)):
+        for n, part in enumerate(conversations.with_images(message.parts, transcript.records[i].value)):
             if isinstance(part, ToolResult):
                 is_answered = True
                 step = None if step and step.calls else step
@@ -162,7 +154,7 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
                     step.results += answered
                 else:
                     # A simulated user may call tools, too, which no provider's API allows: the call becomes text.
-                    step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
+                    step.parts.append(Text(text=f"{part.name}({conversations.arguments_json(part)})"))
                     step.parts += (Text(text=answer.text) for answer in answered)
     for step in steps:
         if step.parts:
@@ -309,8 +301,8 @@ def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter
     elif isinstance(part, Thinking):
         lost = NAMES[Capabilities.THINKING] if Capabilities.THINKING not in holds else ""
     elif isinstance(part, Media):
-        if not part.url or Capabilities.IMAGES not in holds or (by_content and not image_of(part)):
-            lost = NAMES[Capabilities.IMAGES] if is_image(part) else OPAQUE
+        if not part.url or Capabilities.IMAGES not in holds or (by_content and not conversations.image_of(part)):
+            lost = NAMES[Capabilities.IMAGES] if conversations.is_image(part) else OPAQUE
     elif isinstance(part, ToolResult):
         dropped[IMAGES_IN_RESULTS] += part.media_count
         dropped[NAMES[Capabilities.ERRORS]] += part.is_error and Capabilities.ERRORS not in holds
