@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -238,16 +238,6 @@ class Listener(Protocol):
     def __call__(self, event: Event, /) -> None:
         """Take one event, at the time when it happens."""
         ...
-
-
-def without_progress(listener: Callable[[Event], object]) -> Listener:
-    """A listener that passes on all events except `BytesRead`."""
-
-    def emit(event: Event, /) -> None:
-        if not isinstance(event, BytesRead):
-            listener(event)
-
-    return emit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

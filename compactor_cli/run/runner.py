@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import write_private
 from compactor_cli.model.errors import CompactError, TryLater
-from compactor_cli.model.report import InputReport, Listener, Outcome, without_progress
+from compactor_cli.model.report import BytesRead, Event, InputReport, Listener, Outcome
 from compactor_cli.plan.tokens import load_vocabulary
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import Compression, Look, compression_named, content_sha256, look_at
@@ -213,12 +213,15 @@ def _holding_work(run_config: RunConfig, wanted: Outputs, emit: Listener | None 
         def holder(name: str) -> Callable[[Any], object] | None:
             return (lambda value: held.append((name, value))) if getattr(wanted, name) else None
 
-        events = holder("emit")
+        def hold_event(event: Event) -> None:
+            if not isinstance(event, BytesRead):
+                held.append(("emit", event))
+
         outputs = Outputs(
             show=holder("show"),
             save=holder("save"),
             training_rows=holder("training_rows"),
-            emit=emit or (without_progress(events) if events else None),
+            emit=emit or (hold_event if wanted.emit else None),
         )
         report = _not_reached(job) if stopped else run_job(job, run_config, outputs)
         stopped = stopped or _stops(report, run_config)
