@@ -22,6 +22,7 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -269,8 +270,8 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
                 parts.append(Part(sha256=entry.sha256, offset=0, length=entry.bytes))
             for part in dict.fromkeys(parts):
                 writer.add_part(part)
-        blob = writer.commit()
-    archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
+        stored = writer.commit()
+    archive.record(replace(stored, records=len(transcript.records), dialect=transcript.dialect, source=source))
     remove((Listed(archive=archive.folder, entry=entry) for entry in earlier), with_index=False)
 
 
@@ -282,7 +283,7 @@ _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
 @contextmanager
-def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iterator[None]:
+def journal(archive: Path, path: str, original: ManifestEntry, data: bytes) -> Iterator[None]:
     """Keep a journal in the archive while the block appends ``data`` to the file at ``path``, which holds ``original``.
 
     The journal is durable before the block begins, and stays only if the process dies. Raises `OutputError`,
@@ -292,7 +293,7 @@ def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iter
     try:
         # The inode guards against a forged journal in a tree made by somebody else, who may know path and bytes of the
         # file in that tree, but not the number that it gets when the tree is unpacked.
-        head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
+        head = {"sha256": original.sha256, "bytes": original.bytes, "inode": Path(path).stat().st_ino}
     except OSError as error:
         raise unreadable(error, path) from error
     with store.PartialFile(archive, Compression.NONE) as draft:

@@ -18,7 +18,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO
@@ -485,14 +485,14 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]
             while piece := stream.reader.read1(BUFFER_BYTES):
                 writer(piece)
                 records += piece.count(b"\n")
-            blob = writer.commit()
+            stored = writer.commit()
         check_unchanged(path, compacted.look)
-        kept.record(blob, records=records, dialect="", source=str(Path(path).absolute()))
+        kept.record(replace(stored, records=records, source=str(Path(path).absolute())))
         packed = streams.compression_of(os.pread(file.fileno(), 16, 0))
         take = partial(atomic.replace, old=file.fileno(), look=compacted.look, ready=lambda sha256, size_bytes: None)
         with atomic_writer(path, take=take) as draft, packing(draft, packed) as packer:
             size_bytes = restore(compacted.original, packer)
-    return size_bytes, archive / blob.stored
+    return size_bytes, archive / stored.stored
 
 
 def holds(archive: Path, entry: ManifestEntry) -> bool:

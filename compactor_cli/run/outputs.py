@@ -13,14 +13,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive import atomic
-from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, replace, system_errors
+from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, system_errors
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
 from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
@@ -31,7 +31,7 @@ from compactor_cli.read.streams import BUFFER_BYTES, NO_LIMITS, STDIN, Compressi
 from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
-    from compactor_cli.archive.store import Archive, ArchiveWriter, Blob, Part
+    from compactor_cli.archive.store import Archive, ArchiveWriter, ManifestEntry, Part
 
 
 STDOUT = "-"
@@ -220,7 +220,7 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
         check_replaceable(target.path, target.existing)
         if source.look is None:
             raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
-        take = partial(replace, old=source.file.fileno(), look=source.look, ready=ready)
+        take = partial(atomic.replace, old=source.file.fileno(), look=source.look, ready=ready)
         opened, compression = atomic_writer(target.path, take=take, warn=warn), source.compression
     else:
         mode = atomic.DEFAULT_MODE
@@ -268,7 +268,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         self._offset = 0
         self._states = 0
         self._part: Part | None = None
-        self._committed: tuple[Blob, InputTally] | None = None
+        self._committed: ManifestEntry | None = None
 
     def __exit__(self, *raised: object) -> None:
         self._stack.close()
@@ -301,26 +301,19 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         archive, writer = self.start()
         if self._part and self._part.sha256 != writer.content.sha256:
             self._list_part()
-        blob = writer.commit()
-        self.stored = str(archive.folder / blob.stored)
-        self._committed = blob, tally
+        entry = writer.commit()
+        self.stored = str(archive.folder / entry.stored)
+        source = self._path if self._path == STDIN else str(Path(self._path).absolute())
+        self._committed = replace(entry, records=tally.record_count, dialect=tally.dialect, source=source)
 
     def record(self, written_sha256: str = "", written_bytes: int = 0) -> None:
         """List the original in the manifest, durably, before its compaction takes effect.
 
         ``written_*`` are of what takes its place, if anything does; `undo` recognises the file by them.
         """
-        if self._archive is None or self._committed is None:
-            return
-        blob, tally = self._committed
-        source = self._path if self._path == STDIN else str(Path(self._path).absolute())
-        self._archive.record(
-            blob,
-            records=tally.record_count,
-            dialect=tally.dialect,
-            source=source,
-            written=(written_sha256, written_bytes),
-        )
+        if self._archive is not None and self._committed is not None:
+            entry = replace(self._committed, written_sha256=written_sha256, written_bytes=written_bytes)
+            self._archive.record(entry)
 
     def journal(self, data: bytes) -> AbstractContextManager[None]:
         """Keep ``data`` in the archive while it is appended to the file, so that a killed run can be completed."""
@@ -328,7 +321,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
 
         if self._archive is None or self._committed is None:
             return nullcontext()
-        return journal(self._archive.folder, self._path, self._committed[0], data)
+        return journal(self._archive.folder, self._path, self._committed, data)
 
     def start(self) -> tuple[Archive, ArchiveWriter]:
         """The archive and its writer, which has by then got all that was read from the stream.
