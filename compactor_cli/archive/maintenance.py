@@ -49,7 +49,6 @@ class Verification:
 
     originals: int  # how many
     size_bytes: int  # of all originals, unpacked
-    transcripts: int  # how many are listed inside originals
     states: int  # how many tables of digests are stored
     problems: tuple[InputError, ...] = ()
     leftovers: tuple[Path, ...] = ()  # of killed runs, in the folder and, if it is ``.transcripts``, in the one above
@@ -60,7 +59,6 @@ class _Checked:
     """The check of one stored original."""
 
     size_bytes: int = 0  # unpacked
-    transcripts: int = 0  # listed inside it
     problems: tuple[InputError, ...] = ()
 
 
@@ -102,7 +100,6 @@ def verify(folder: str | Path) -> Verification:
     return Verification(
         originals=len(checked),
         size_bytes=sum(item.size_bytes for item in checked.values()),
-        transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
         problems=tuple(problems),
         leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
@@ -125,7 +122,7 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
     sidecar = root / store.stored_name(sha256, SIDECAR_ENDING)
     problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
-    return _Checked(size_bytes=size_bytes, transcripts=len(parts), problems=tuple(problems))
+    return _Checked(size_bytes=size_bytes, problems=tuple(problems))
 
 
 def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
@@ -305,8 +302,8 @@ def journal(archive: Path, path: str, original: ManifestEntry, data: bytes) -> I
         _remove_journal(archive, name)
 
 
-def finish_append(path: str, archive: Path) -> bool:
-    """Finish what a killed run began to append to this file; returns whether there was a journal for it.
+def finish_append(path: str, archive: Path) -> None:
+    """Finish what a killed run began to append to this file.
 
     If the file ends with the beginning of the data, the rest is appended. If others wrote after that beginning, it is
     removed, so that what they wrote is on lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
@@ -316,11 +313,11 @@ def finish_append(path: str, archive: Path) -> bool:
     try:
         with os.fdopen(store.open_inside(archive, name), "rb") as file:
             if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
-                return False
+                return
             head, data = orjson.loads(file.readline()), file.read()
         sha256, size_bytes, inode = str(head["sha256"]), int(head["bytes"]), int(head["inode"])
     except (OSError, ValueError, TypeError, KeyError):
-        return False
+        return
     try:
         with Path(path).open("rb") as file:
             look = Look.of(os.fstat(file.fileno()))
@@ -336,7 +333,6 @@ def finish_append(path: str, archive: Path) -> bool:
     except OSError as error:
         raise atomic.output_error(error, path) from error
     _remove_journal(archive, name)
-    return True
 
 
 def _torn(added: bytes, data: bytes) -> int:

@@ -123,14 +123,14 @@ def restore_to(
     path: str | Path,
     existing: Existing = Existing.REFUSE,
     warn: Callable[[str], object] = lambda text: None,
-) -> int:
-    """`restore` to a file, compressed as its name says; returns the number of bytes.
+) -> None:
+    """`restore` to a file, compressed as its name says.
 
     The file is written only if the bytes are undamaged; a new one is readable by the user alone.
     """
     writer = atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn)
     with writer as file, packing(file, streams.compression_named(str(path))) as packer:
-        return restore(found, packer)
+        restore(found, packer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
