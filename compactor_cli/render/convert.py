@@ -208,22 +208,7 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     dialect = check_writable(name)
     holds = get(name).holds & ~dialect.unwritten
     conversation, dropped = fitted(to_conversation(transcript), holds, by_content=name in IMAGES_BY_CONTENT)
-    # Count what the conversation lacks of the transcript, also token counters and unknown keys of the row.
-    messages, grouping = transcript.messages, group(transcript.messages)
-    meta = sum(message.is_meta for message in messages)
-    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
-    sidechains = sidechains if sidechains < len(messages) else 0
-    dropped[ORPHANS] += len(grouping.orphan_calls) + len(grouping.orphan_results)
-    dropped[NOT_SENT] += sum(message.superseded and not message.is_meta for message in messages)
-    dropped[NAMES[Capabilities.SIDECHAINS]] += sidechains
-    dropped[BOOKKEEPING] += max(meta - sidechains, 0)
-    dropped[NAMES[Capabilities.USAGE]] += sum(_has_usage(record.value) for record in transcript.records)
-    row = transcript.row if isinstance(transcript.row, dict) else {}
-    if Capabilities.METADATA in holds:
-        # Lists and objects are not counted: they may be the conversation itself.
-        known = {"messages", "system", "tools", "model", *extra_of(row)}
-        unknown = (value for key, value in row.items() if key not in known)
-        dropped[NAMES[Capabilities.METADATA]] += sum(not isinstance(value, (list, dict)) for value in unknown)
+    dropped.update(_left_out(transcript, holds))
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
     if not read:
@@ -245,6 +230,26 @@ def convert(transcript: Transcript, name: str) -> Conversion:
         # A format that is recognised by its messages cannot have a row without any.
         output, dropped[EMPTY] = b"", 1
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
+
+
+def _left_out(transcript: Transcript, holds: Capabilities) -> dict[str, int]:
+    """What a conversation lacks of its transcript, also token counters and unknown keys of the row."""
+    messages, grouping = transcript.messages, group(transcript.messages)
+    meta = sum(message.is_meta for message in messages)
+    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
+    sidechains = sidechains if sidechains < len(messages) else 0
+    row = transcript.row if Capabilities.METADATA in holds and isinstance(transcript.row, dict) else {}
+    known = {"messages", "system", "tools", "model", *extra_of(row)}
+    unknown = [value for key, value in row.items() if key not in known]
+    return {
+        ORPHANS: len(grouping.orphan_calls) + len(grouping.orphan_results),
+        NOT_SENT: sum(message.superseded and not message.is_meta for message in messages),
+        NAMES[Capabilities.SIDECHAINS]: sidechains,
+        BOOKKEEPING: max(meta - sidechains, 0),
+        NAMES[Capabilities.USAGE]: sum(_has_usage(record.value) for record in transcript.records),
+        # Lists and objects are not counted: they may be the conversation itself.
+        NAMES[Capabilities.METADATA]: sum(not isinstance(value, (list, dict)) for value in unknown),
+    }
 
 
 def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
