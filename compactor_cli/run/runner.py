@@ -162,17 +162,11 @@ def _in_processes(
     handed_out = 0
 
     def tasks() -> Iterator[Sequence[Job]]:
-        """Groups of neighbouring jobs: few enough that all processes get some, and closed by a large file."""
         nonlocal handed_out
-        most = min(-(-len(jobs) // (processes * CHUNKS_PER_PROCESS)), CHUNK_FILES)
-        size_bytes = 0
-        for number, job in enumerate(jobs, 1):
-            size_bytes += _size_bytes(job.source.path)
-            if number - handed_out < most and size_bytes < CHUNK_BYTES and number < len(jobs):
-                continue
+        for task in _tasks(jobs, processes):
             if stopped:
                 return
-            task, handed_out, size_bytes = jobs[handed_out:number], number, 0
+            handed_out += len(task)
             yield task
 
     died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
@@ -189,6 +183,17 @@ def _in_processes(
             for late, _ in workers.late:
                 outputs.late(late)
     yield from map(_not_reached, jobs[handed_out:])
+
+
+def _tasks(jobs: Sequence[Job], processes: int) -> Iterator[Sequence[Job]]:
+    """Groups of neighbouring jobs: few enough that all processes get some, and closed by a large file."""
+    most = min(-(-len(jobs) // (processes * CHUNKS_PER_PROCESS)), CHUNK_FILES)
+    begin = size_bytes = 0
+    for number, job in enumerate(jobs, 1):
+        size_bytes += _size_bytes(job.source.path)
+        if number - begin == most or size_bytes >= CHUNK_BYTES or number == len(jobs):
+            yield jobs[begin:number]
+            begin, size_bytes = number, 0
 
 
 def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
