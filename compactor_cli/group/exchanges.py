@@ -44,6 +44,11 @@ def turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
     return tuple(Turn(start=start, stop=stop) for start, stop in zip(starts, stops, strict=bool(starts)))
 
 
+def _turn_numbers(messages: Sequence[Message]) -> list[int]:
+    """The number of each message's turn, from 1; 0 before the first turn."""
+    return list(accumulate(map(int, map(is_user_words, messages))))
+
+
 def newest_request(messages: Sequence[Message]) -> int:
     """The index of the last record with words of the user; -1 if there is none."""
     return next((i for i in range(len(messages) - 1, -1, -1) if is_user_words(messages[i])), -1)
@@ -176,7 +181,7 @@ def pair(messages: Sequence[Message]) -> Pairing:
 
 def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
     """The pairs by rule 3: results that were written before their call."""
-    turn_of = list(accumulate(map(int, map(is_user_words, messages))))
+    turn_of = _turn_numbers(messages)
     by_id: dict[str, list[Half]] = {}
     for result in reversed(results):
         by_id.setdefault(result.id, []).append(result)
@@ -256,7 +261,7 @@ def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[
     unread = [i for i, message in enumerate(messages) if message.is_unread] if calls or results else []
     if not unread:
         return {}
-    turn_of = list(accumulate(map(int, map(is_user_words, messages))))
+    turn_of = _turn_numbers(messages)
     found = {}
     for halves, step in ((calls, 0), (results, -1)):  # a result is looked for after its call, a call before its result
         for half in halves:
