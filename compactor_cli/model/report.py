@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.transcript import Transcript
@@ -232,12 +232,8 @@ class RunEnded:
 Event = RunBegan | InputBegan | BytesRead | Planned | ModelCalled | TranscriptEnded | InputEnded | RunEnded
 
 
-class Listener(Protocol):
-    """Receives events, from any thread. Must not raise, and cannot change what happens."""
-
-    def __call__(self, event: Event, /) -> None:
-        """Take one event, at the time when it happens."""
-        ...
+# Gets each event when it happens, from any thread. Must not raise, and cannot change what happens.
+Listener = Callable[[Event], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
