@@ -477,41 +477,22 @@ def _fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-class Cells(StrEnum):
-    """How rows hold objects."""
-
-    OBJECTS = "objects"
-    STRINGS = "strings"  # as JSON, for Arrow
-
-
-class Parts(StrEnum):
-    """What becomes one row."""
-
-    WHOLE = "whole"  # a transcript
-    WINDOWS = "windows"  # what a model was shown before each boundary, and after the last
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShape:
     """The form in which every output is written."""
 
     dialect: str = ""  # the name of a dialect or a document; empty: each transcript's own
-    cells: Cells = Cells.OBJECTS
-    parts: Parts = Parts.WHOLE
+    is_arrow: bool = False  # rows hold objects as JSON strings, see `as_columns`
+    is_split: bool = False  # what a model was shown before each boundary, and after the last, is a row of its own
 
     @classmethod
-    def checked(cls, *, dialect: str, cells: Cells, parts: Parts) -> Self:
+    def checked(cls, *, dialect: str, is_arrow: bool, is_split: bool) -> Self:
         """A shape that can be written. Raises UsageError for a dialect or a combination that cannot."""
-        if dialect in DOCUMENTS and (cells is not Cells.OBJECTS or parts is not Parts.WHOLE):
+        if dialect in DOCUMENTS and (is_arrow or is_split):
             raise UsageError(f"{dialect} has no rows", next_step="leave arrow and split-at-boundaries out")
         if dialect and dialect not in DOCUMENTS:
             check_writable(dialect)
-        return cls(dialect=dialect, cells=cells, parts=parts)
-
-    @property
-    def is_split(self) -> bool:
-        """Whether a session may become several rows."""
-        return self.parts is Parts.WINDOWS
+        return cls(dialect=dialect, is_arrow=is_arrow, is_split=is_split)
 
     @property
     def is_document(self) -> bool:
@@ -528,7 +509,7 @@ class OutputShape:
             written = Conversion(output=transcript.source(), not_carried={})
         else:
             raise InputError("is a session, and no row of a dataset", next_step="name a format for rows with --to")
-        if self.cells is Cells.OBJECTS:
+        if not self.is_arrow:
             return written
         try:
             rows = [json.loads(line) for line in written.output.splitlines() if line.strip()]
