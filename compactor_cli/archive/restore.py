@@ -427,7 +427,7 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
     Raises `OutputError` if these archives do not know the beginning of the file as the output of a compaction,
     `Unreadable` if it cannot be read, or if the archive is damaged.
     """
-    entries: list[tuple[Path, ManifestEntry]] = []
+    items: list[Listed] = []
     try:
         with Path(path).open("rb") as file:
             look = Look.of(os.fstat(file.fileno()))
@@ -436,38 +436,42 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
                     for _, entry in store.read_entries(folder):
                         # The file begins with what was written, or with an original to which records were added.
                         if entry and (0 < entry.written_bytes <= look.size_bytes or 0 < entry.bytes < look.size_bytes):
-                            entries.append((folder, entry))
+                            items.append(Listed(archive=folder, entry=entry))
                 except OSError as error:
                     raise unreadable(error, str(folder)) from error
-            sizes = {size for _, entry in entries for size in (entry.written_bytes, entry.bytes)}
+            sizes = {size for item in items for size in (item.entry.written_bytes, item.entry.bytes)}
             hashes = prefix_hashes(file.fileno(), [size for size in sizes if size <= look.size_bytes])
     except OSError as error:
         raise unreadable(error, path) from error
-    found = [item for item in entries if hashes.get(item[1].written_bytes) == item[1].written_sha256 != ""]
+    found = [item for item in items if hashes.get(item.entry.written_bytes) == item.entry.written_sha256 != ""]
     if not found:
-        what = "is not what a compaction wrote here"
-        known = [entry for _, entry in entries if hashes.get(entry.bytes) == entry.sha256]
-        larger = max(known, key=lambda entry: entry.bytes, default=None)
-        if larger is None or larger.bytes >= look.size_bytes:
-            advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
-            raise OutputError(f"{what} ({WHEN_ARCHIVED})", place=path, next_step=advice)
-        count, first = lines_from(path, larger.bytes)
-        records = "record" if count == 1 else "records"
-        what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
-        advice = f"compactor restore {larger.sha256[:16]} -o FILE fetches the original"
-        raise OutputError(what, place=path, next_step=advice)
-    # The longest output counts; of equal ones, that of this path, then one in its own archive, then the last.
+        begins_with = [item.entry for item in items if hashes.get(item.entry.bytes) == item.entry.sha256]
+        raise _not_compacted(path, look, begins_with)
     names = _names(path)
-    folder, entry = max(
-        reversed(found),
-        key=lambda item: (
-            item[1].written_bytes,
-            store.source_path(item[1].source) in names,
-            item[0] == archives[0],
-        ),
-    )
-    added_bytes = look.size_bytes - entry.written_bytes
-    return Compacted(entry=entry, original=_verified(folder, entry), look=look, added_bytes=added_bytes)
+
+    def rank(item: Listed) -> tuple[int, bool, bool]:
+        """First the longest output, then that of this path, then one in its own archive."""
+        is_named = store.source_path(item.entry.source) in names
+        return item.entry.written_bytes, is_named, item.archive == archives[0]
+
+    last = max(reversed(found), key=rank)  # of equal ones, the later entry
+    added_bytes = look.size_bytes - last.entry.written_bytes
+    original = _verified(last.archive, last.entry)
+    return Compacted(entry=last.entry, original=original, look=look, added_bytes=added_bytes)
+
+
+def _not_compacted(path: str, look: Look, begins_with: Iterable[ManifestEntry]) -> OutputError:
+    """The error for a file that no compaction wrote; ``begins_with`` are the originals that it begins with."""
+    what = "is not what a compaction wrote here"
+    longest = max(begins_with, key=lambda entry: entry.bytes, default=None)
+    if longest is None or longest.bytes >= look.size_bytes:
+        advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
+        return OutputError(f"{what} ({WHEN_ARCHIVED})", place=path, next_step=advice)
+    count, first = lines_from(path, longest.bytes)
+    records = "record" if count == 1 else "records"
+    what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
+    advice = f"compactor restore {longest.sha256[:16]} -o FILE fetches the original"
+    return OutputError(what, place=path, next_step=advice)
 
 
 def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]:
