@@ -332,14 +332,7 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
         gone += changed
         new += [item for sha256, item in present.items() if sha256 not in known or sha256 in changed]
     if gone:
-        # Their words stay in the full-text table, but no record refers to them.
-        among = "(SELECT id FROM originals WHERE sha256 = ?)"
-        transcripts = f"(SELECT id FROM transcripts WHERE original IN {among})"  # noqa: S608 -- constants
-        with _transaction(database):
-            for name in gone:
-                database.execute(f"DELETE FROM records WHERE transcript IN {transcripts}", (name,))  # noqa: S608
-                database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (name,))  # noqa: S608
-                database.execute("DELETE FROM originals WHERE sha256 = ?", (name,))
+        _remove(database, gone)
     _add(database, archive, new, advance)
     settled_ns = time.time_ns() - _SETTLED_NS
     if shards or gone_shards:
@@ -352,6 +345,17 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
     counted = "SELECT (SELECT count(*) FROM texts), (SELECT count(DISTINCT text) FROM records)"
     texts, alive = database.execute(counted).fetchone()
     return bool(alive * 2 >= texts)
+
+
+def _remove(database: sqlite3.Connection, gone: Sequence[str]) -> None:
+    """Remove originals from the index. Their words stay in the full-text table, but no record refers to them."""
+    among = "(SELECT id FROM originals WHERE sha256 = ?)"
+    transcripts = f"(SELECT id FROM transcripts WHERE original IN {among})"  # noqa: S608 -- constants
+    with _transaction(database):
+        for sha256 in gone:
+            database.execute(f"DELETE FROM records WHERE transcript IN {transcripts}", (sha256,))  # noqa: S608
+            database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (sha256,))  # noqa: S608
+            database.execute("DELETE FROM originals WHERE sha256 = ?", (sha256,))
 
 
 def _stored(shard: Path) -> Iterator[_Original]:
