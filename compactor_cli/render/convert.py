@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from enum import StrEnum
 from typing import Any, Self
 
 from compactor_cli.formats import conversation as conversations
@@ -195,7 +194,7 @@ def check_writable(name: str) -> Writing:
     dialect = get(name)
     if not isinstance(dialect, Writing):
         what = f"a session of the format {name} cannot be written from nothing"
-        raise UsageError(what, next_step=f"these can: {', '.join(writable())}, markdown, text")
+        raise UsageError(what, next_step=f"these can: {', '.join((*writable(), *DOCUMENTS))}")
     return dialect
 
 
@@ -425,23 +424,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-class Document(StrEnum):
-    """How a document is marked up; the values are what ``--to`` takes."""
-
-    MARKDOWN = "markdown"
-    TEXT = "text"
+# What ``--to`` takes besides the names of dialects: texts to read, by their markup.
+DOCUMENTS = MARKDOWN, TEXT = "markdown", "text"
 
 
-DOCUMENTS = tuple(item.value for item in Document)
-
-
-def document(transcript: Transcript, markup: Document) -> bytes:
+def document(transcript: Transcript, markup: str) -> bytes:
     """The transcript as a document in UTF-8 that ends with a line feed; empty for an empty transcript.
 
     It holds what the client would send, in that order: words, thinking, calls with their arguments, results; for images
     and files only a note that there is one. It cannot be read back.
     """
-    is_markdown = markup is Document.MARKDOWN
+    is_markdown = markup == MARKDOWN
     head = "## {}\n\n" if is_markdown else "{}:\n"
     blocks = []
     for i in sent(transcript):
@@ -502,7 +495,7 @@ class OutputShape:
     def written(self, transcript: Transcript) -> Conversion:
         """The transcript in this shape. Raises InputError if it would have to be a row and is not one."""
         if self.is_document:
-            return Conversion(output=document(transcript, Document(self.dialect)), not_carried={})
+            return Conversion(output=document(transcript, self.dialect), not_carried={})
         if self.dialect:
             written = convert(transcript, self.dialect)
         elif transcript.frame.container is Container.ARRAY:
