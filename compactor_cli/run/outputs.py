@@ -89,39 +89,42 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
     if sum(map(bool, ways)) > 1:
         raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
     if destination.in_place or destination.append:
-        kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
-        for source in sources:
-            if source.path == STDIN:
-                option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
-                advice = f"name a file, or leave {option} out"
-                raise UsageError(f"standard input cannot be {what}", next_step=advice)
-            if is_special(source.path):
-                # Refused before it is opened: opening a pipe that nobody writes to would wait for ever.
-                advice = "leave it out, or write with -o"
-                raise UsageError("is not a regular file", place=source.path, next_step=advice)
-        return tuple(Target(path=source.path, kind=kind, existing=destination.existing) for source in sources)
-    folder = destination.output_dir
-    targets: list[Target] = []
-    for source in sources:
-        if not folder and destination.output in ("", STDOUT):
-            targets.append(Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress))
-            continue
-        path = Path(destination.output)
-        if folder:
-            path = Path(folder, "stdin.jsonl" if source.path == STDIN else source.name)
-        else:
-            check_folder(destination.output)
-        compression = streams.compression_named(path.name)
-        if compression is Compression.NONE:
-            compression = destination.compress
-            path = path.with_name(path.name + compression.suffix) if folder else path
-        existing = destination.existing
-        targets.append(Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing))
-    if not folder and len(targets) > 1:
+        return tuple(_own_target(source.path, destination) for source in sources)
+    targets = tuple(_new_target(source, destination) for source in sources)
+    if not destination.output_dir and len(targets) > 1:
         advice = "use --output-dir DIR, or -i to replace them"
         raise UsageError("several inputs would be joined into one output", next_step=advice)
     _check_apart(sources, targets)
-    return tuple(targets)
+    return targets
+
+
+def _own_target(path: str, destination: Destination) -> Target:
+    """The input as its own target, to be replaced or appended to."""
+    if path == STDIN:
+        option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
+        raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
+    if is_special(path):
+        # Refused before it is opened: opening a pipe that nobody writes to would wait for ever.
+        raise UsageError("is not a regular file", place=path, next_step="leave it out, or write with -o")
+    kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
+    return Target(path=path, kind=kind, existing=destination.existing)
+
+
+def _new_target(source: InputSource, destination: Destination) -> Target:
+    """Standard output, the file that is named, or the source's file below the output folder."""
+    folder = destination.output_dir
+    if not folder and destination.output in ("", STDOUT):
+        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
+    if folder:
+        path = Path(folder, "stdin.jsonl" if source.path == STDIN else source.name)
+    else:
+        check_folder(destination.output)
+        path = Path(destination.output)
+    compression = streams.compression_named(path.name)
+    if compression is Compression.NONE:
+        compression = destination.compress
+        path = path.with_name(path.name + compression.suffix) if folder else path
+    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=destination.existing)
 
 
 def check_folder(path: str) -> None:
