@@ -20,7 +20,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -74,27 +74,13 @@ def verify(folder: str | Path) -> Verification:
     checked = {path: _original(root, sha256, path) for sha256, path in store.stored_blobs(root)}
     states = sorted((root / store.STATE_FOLDER).glob("*.zst"))
     problems = [problem for item in checked.values() for problem in item.problems]
-    for path in states:
-        try:
-            if not _hashed(content(path))[1].startswith(path.name.partition(".")[0]):
-                problems.append(_damaged(path, "its hash is not its name"))
-        except CompactError as error:
-            problems.append(_damaged(path, error.what))
+    problems += filter(None, map(_state_problem, states))
     for sha256, path in store.stored_sidecars(root):
         if next(store.stored_blobs(root, sha256), None) is None:
             what = "lists transcripts of an original that is not here"
             problems.append(InputError(what, place=str(path), next_step=_COPY))
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
-    for number, entry in entries:
-        what, advice = "", _COPY
-        if entry is None:
-            what, advice = "is not an entry", "the originals are not affected"
-        elif (found := originals.get(entry.stored)) is None:
-            what = f"{entry.stored} is not here"
-        elif not found.problems and entry.bytes != found.size_bytes:
-            what = f"does not fit {entry.stored}"
-        if what:
-            problems.append(InputError(what, place=f"{root / MANIFEST}:{number}", next_step=advice))
+    problems += _entry_problems(root, entries, originals)
     folders = (root, root.absolute().parent) if root.name == store.LOCAL_ARCHIVE else (root,)
     left = [path for folder in folders for path in find_leftovers(folder)]
     return Verification(
@@ -123,6 +109,30 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
     sidecar = root / store.stored_name(sha256, SIDECAR_ENDING)
     problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
     return _Checked(size_bytes=size_bytes, problems=tuple(problems))
+
+
+def _state_problem(path: Path) -> InputError | None:
+    try:
+        is_sound = _hashed(content(path))[1].startswith(path.name.partition(".")[0])
+    except CompactError as error:
+        return _damaged(path, error.what)
+    return None if is_sound else _damaged(path, "its hash is not its name")
+
+
+def _entry_problems(
+    root: Path, entries: Iterable[tuple[int, ManifestEntry | None]], originals: Mapping[str, _Checked]
+) -> Iterator[InputError]:
+    """What is wrong with the lines of the manifest; ``originals`` are by their paths in the archive."""
+    for number, entry in entries:
+        what, advice = "", _COPY
+        if entry is None:
+            what, advice = "is not an entry", "the originals are not affected"
+        elif (found := originals.get(entry.stored)) is None:
+            what = f"{entry.stored} is not here"
+        elif not found.problems and entry.bytes != found.size_bytes:
+            what = f"does not fit {entry.stored}"
+        if what:
+            yield InputError(what, place=f"{root / MANIFEST}:{number}", next_step=advice)
 
 
 def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
