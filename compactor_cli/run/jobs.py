@@ -176,11 +176,8 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
     if outputs.emit:
         outputs.emit(InputBegan(path=path))
     try:
-        if (
-            path != STDIN
-            and run_config.min_age_seconds
-            and streams.look_at(path).age_seconds() < run_config.min_age_seconds
-        ):
+        least_seconds = run_config.min_age_seconds if path != STDIN else 0.0
+        if least_seconds and streams.look_at(path).age_seconds() < least_seconds:
             return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
         report = compact_input(job, run_config, outputs, processes).report()
         hooks = run_config.hooks
