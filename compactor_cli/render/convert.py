@@ -129,12 +129,7 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
     is_answered = False
     for i in order:
         message = transcript.messages[i]
-        step = None
-        last = steps[-1] if steps else None
-        if last and message.role is last.message.role is Role.ASSISTANT:
-            is_same = bool(message.group) and message.group == last.message.group
-            is_parallel = last.calls and bool(message.calls) and not message.text and not is_answered
-            step = last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
+        step = steps[-1] if steps and _goes_on(steps[-1], message, is_answered) else None
         for n, part in enumerate(conversations.with_images(message.parts, transcript.records[i].value)):
             if isinstance(part, ToolResult):
                 is_answered = True
@@ -163,6 +158,15 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
             yield replace(step.message, role=role, parts=parts, group="", superseded=False)
         if step.results:
             yield Message(role=Role.TOOL, parts=tuple(step.results), timestamp=string(step.message.timestamp))
+
+
+def _goes_on(step: _Step, message: Message, is_answered: bool) -> bool:
+    """Whether a message goes on the step before it: as its next block, as a parallel call, or after thinking alone."""
+    if message.role is not Role.ASSISTANT or step.message.role is not Role.ASSISTANT:
+        return False
+    is_block = bool(message.group) and message.group == step.message.group
+    is_parallel = step.calls and bool(message.calls) and not message.text and not is_answered
+    return is_block or is_parallel or all(isinstance(part, Thinking) for part in step.parts)
 
 
 OPAQUE = "opaque content"
