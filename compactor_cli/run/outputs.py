@@ -35,12 +35,6 @@ if TYPE_CHECKING:
 
 
 STDOUT = "-"
-Ready = Callable[[str, int], object]
-Warn = Callable[[str], object]
-
-
-def _ignore(*values: object) -> None:
-    pass
 
 
 class TargetKind(StrEnum):
@@ -207,7 +201,12 @@ def check_writable(target: Target, archive: Path | None) -> None:
 
 
 @contextmanager
-def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Warn = _ignore) -> Iterator[IO[bytes]]:
+def open_target(
+    target: Target,
+    source: Stream,
+    ready: Callable[[str, int], object] = lambda sha256, size_bytes: None,
+    warn: Callable[[str], object] = lambda text: None,
+) -> Iterator[IO[bytes]]:
     """Open a writer for one result; unless the target is a stream, the result takes effect if the block does not raise.
 
     In place, the result has the source's compression and mode; `Changed` or `InUse` is raised, and the file left as it
