@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -44,8 +45,8 @@ def fill(folder: Path, sessions: int) -> int:
         with archive.writer() as writer:
             writer(session.translate(bytes.maketrans(DIGITS, digits)))
             blob = writer.commit()
-        archive.record(blob, records=1, dialect="openai-chat", source=f"/sessions/{number:05}.jsonl")
-        size_bytes += blob.size_bytes
+        archive.record(replace(blob, records=1, dialect="openai-chat", source=f"/sessions/{number:05}.jsonl"))
+        size_bytes += blob.bytes
     return size_bytes
 
 

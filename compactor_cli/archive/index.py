@@ -13,14 +13,13 @@ characters, takes 2.2 times the size of the text instead of 0.3, and is built 14
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -218,7 +217,7 @@ def index_file(archive: Path) -> Path:
     return cache_folder() / "index" / f"{name}.sqlite3"
 
 
-@contextlib.contextmanager
+@contextmanager
 def opened(
     archive: Path, *, rebuild: bool = False, advance: Advance = lambda count: None
 ) -> Iterator[sqlite3.Connection]:
@@ -229,14 +228,14 @@ def opened(
     """
     import fcntl
 
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         try:
             descriptor = stack.enter_context(opened_folder(archive))
         except OSError as error:
             advice = "name it with --archive-dir"
             raise Unreadable("no such archive folder", place=str(archive), next_step=advice) from error
         # Other searches wait here. If the file system has no locks, only SQLite's own apply.
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         sweep(archive)
         file = index_file(archive)
@@ -246,7 +245,7 @@ def opened(
                     with suppress(FileNotFoundError):
                         file.with_name(file.name + end).unlink()
             if database := _current(archive, file, advance, is_new=is_new):
-                yield stack.enter_context(contextlib.closing(database))
+                yield stack.enter_context(closing(database))
                 return
     raise OutputError("the index cannot be made", place=str(file), next_step="delete it, and run again")
 
@@ -260,9 +259,9 @@ def _current(archive: Path, file: Path, advance: Advance, *, is_new: bool) -> sq
     """The index, up to date; None if it is damaged, of another version, or mostly about originals that are gone."""
     import sqlite3
 
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         try:
-            database = stack.enter_context(contextlib.closing(_connected(file)))
+            database = stack.enter_context(closing(_connected(file)))
             if not _update(database, archive, advance):
                 return None
         except sqlite3.DatabaseError as error:
@@ -285,7 +284,7 @@ def _connected(file: Path) -> sqlite3.Connection:
     try:
         # SQLite opens these files by name, so that none of them may be a link.
         for path in (file.with_name(file.name + end) for end in _ENDS):
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 check_plain(path.lstat(), path, is_written=True)
         # SQLite gives its log files the mode of the database.
         os.close(open_inside(file.parent, file.name, os.O_RDWR | os.O_CREAT))
@@ -333,14 +332,7 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
         gone += changed
         new += [item for sha256, item in present.items() if sha256 not in known or sha256 in changed]
     if gone:
-        # Their words stay in the full-text table, but no record refers to them.
-        among = "(SELECT id FROM originals WHERE sha256 = ?)"
-        transcripts = f"(SELECT id FROM transcripts WHERE original IN {among})"  # noqa: S608 -- constants
-        with _transaction(database):
-            for name in gone:
-                database.execute(f"DELETE FROM records WHERE transcript IN {transcripts}", (name,))  # noqa: S608
-                database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (name,))  # noqa: S608
-                database.execute("DELETE FROM originals WHERE sha256 = ?", (name,))
+        _remove(database, gone)
     _add(database, archive, new, advance)
     settled_ns = time.time_ns() - _SETTLED_NS
     if shards or gone_shards:
@@ -353,6 +345,17 @@ def _update(database: sqlite3.Connection, archive: Path, advance: Advance) -> bo
     counted = "SELECT (SELECT count(*) FROM texts), (SELECT count(DISTINCT text) FROM records)"
     texts, alive = database.execute(counted).fetchone()
     return bool(alive * 2 >= texts)
+
+
+def _remove(database: sqlite3.Connection, gone: Sequence[str]) -> None:
+    """Remove originals from the index. Their words stay in the full-text table, but no record refers to them."""
+    among = "(SELECT id FROM originals WHERE sha256 = ?)"
+    transcripts = f"(SELECT id FROM transcripts WHERE original IN {among})"  # noqa: S608 -- constants
+    with _transaction(database):
+        for sha256 in gone:
+            database.execute(f"DELETE FROM records WHERE transcript IN {transcripts}", (sha256,))  # noqa: S608
+            database.execute(f"DELETE FROM transcripts WHERE original IN {among}", (sha256,))  # noqa: S608
+            database.execute("DELETE FROM originals WHERE sha256 = ?", (sha256,))
 
 
 def _stored(shard: Path) -> Iterator[_Original]:
@@ -389,7 +392,7 @@ def _add(database: sqlite3.Connection, archive: Path, new: list[_Original], adva
                 advance(1)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     import sqlite3
 
@@ -397,7 +400,7 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):
+        with suppress(sqlite3.Error):
             database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")

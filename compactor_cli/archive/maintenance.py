@@ -20,8 +20,9 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -48,7 +49,6 @@ class Verification:
 
     originals: int  # how many
     size_bytes: int  # of all originals, unpacked
-    transcripts: int  # how many are listed inside originals
     states: int  # how many tables of digests are stored
     problems: tuple[InputError, ...] = ()
     leftovers: tuple[Path, ...] = ()  # of killed runs, in the folder and, if it is ``.transcripts``, in the one above
@@ -59,7 +59,6 @@ class _Checked:
     """The check of one stored original."""
 
     size_bytes: int = 0  # unpacked
-    transcripts: int = 0  # listed inside it
     problems: tuple[InputError, ...] = ()
 
 
@@ -75,33 +74,18 @@ def verify(folder: str | Path) -> Verification:
     checked = {path: _original(root, sha256, path) for sha256, path in store.stored_blobs(root)}
     states = sorted((root / store.STATE_FOLDER).glob("*.zst"))
     problems = [problem for item in checked.values() for problem in item.problems]
-    for path in states:
-        try:
-            if not _hashed(content(path))[1].startswith(path.name.partition(".")[0]):
-                problems.append(_damaged(path, "its hash is not its name"))
-        except CompactError as error:
-            problems.append(_damaged(path, error.what))
+    problems += filter(None, map(_state_problem, states))
     for sha256, path in store.stored_sidecars(root):
         if next(store.stored_blobs(root, sha256), None) is None:
             what = "lists transcripts of an original that is not here"
             problems.append(InputError(what, place=str(path), next_step=_COPY))
     originals = {path.relative_to(root).as_posix(): item for path, item in checked.items()}
-    for number, entry in entries:
-        what, advice = "", _COPY
-        if entry is None:
-            what, advice = "is not an entry", "the originals are not affected"
-        elif (found := originals.get(entry.stored)) is None:
-            what = f"{entry.stored} is not here"
-        elif not found.problems and entry.bytes != found.size_bytes:
-            what = f"does not fit {entry.stored}"
-        if what:
-            problems.append(InputError(what, place=f"{root / MANIFEST}:{number}", next_step=advice))
+    problems += _entry_problems(root, entries, originals)
     folders = (root, root.absolute().parent) if root.name == store.LOCAL_ARCHIVE else (root,)
     left = [path for folder in folders for path in find_leftovers(folder)]
     return Verification(
         originals=len(checked),
         size_bytes=sum(item.size_bytes for item in checked.values()),
-        transcripts=sum(item.transcripts for item in checked.values()),
         states=len(states),
         problems=tuple(problems),
         leftovers=(*left, *sorted(root.glob(f"{JOURNAL_START}*"))),
@@ -124,7 +108,31 @@ def _original(root: Path, sha256: str, path: Path) -> _Checked:
         return _Checked(problems=(_damaged(path, "its hash is not its name"),))
     sidecar = root / store.stored_name(sha256, SIDECAR_ENDING)
     problems = (_damaged(sidecar, f"no transcript {part.sha256[:16]}… at {part.offset}") for part in wrong)
-    return _Checked(size_bytes=size_bytes, transcripts=len(parts), problems=tuple(problems))
+    return _Checked(size_bytes=size_bytes, problems=tuple(problems))
+
+
+def _state_problem(path: Path) -> InputError | None:
+    try:
+        is_sound = _hashed(content(path))[1].startswith(path.name.partition(".")[0])
+    except CompactError as error:
+        return _damaged(path, error.what)
+    return None if is_sound else _damaged(path, "its hash is not its name")
+
+
+def _entry_problems(
+    root: Path, entries: Iterable[tuple[int, ManifestEntry | None]], originals: Mapping[str, _Checked]
+) -> Iterator[InputError]:
+    """What is wrong with the lines of the manifest; ``originals`` are by their paths in the archive."""
+    for number, entry in entries:
+        what, advice = "", _COPY
+        if entry is None:
+            what, advice = "is not an entry", "the originals are not affected"
+        elif (found := originals.get(entry.stored)) is None:
+            what = f"{entry.stored} is not here"
+        elif not found.problems and entry.bytes != found.size_bytes:
+            what = f"does not fit {entry.stored}"
+        if what:
+            yield InputError(what, place=f"{root / MANIFEST}:{number}", next_step=advice)
 
 
 def _hashed(pieces: Iterable[bytes], parts: Iterable[Part] = ()) -> tuple[int, str, tuple[Part, ...]]:
@@ -269,8 +277,8 @@ def store_session(archive: Archive, transcript: Transcript, source: str) -> None
                 parts.append(Part(sha256=entry.sha256, offset=0, length=entry.bytes))
             for part in dict.fromkeys(parts):
                 writer.add_part(part)
-        blob = writer.commit()
-    archive.record(blob, records=len(transcript.records), dialect=transcript.dialect, source=source)
+        stored = writer.commit()
+    archive.record(replace(stored, records=len(transcript.records), dialect=transcript.dialect, source=source))
     remove((Listed(archive=archive.folder, entry=entry) for entry in earlier), with_index=False)
 
 
@@ -282,7 +290,7 @@ _LEFTOVER = re.compile(r"\.compact-[0-9a-f]{16}(?:\.tmp|-([0-9a-f]{16})\.swap)")
 
 
 @contextmanager
-def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iterator[None]:
+def journal(archive: Path, path: str, original: ManifestEntry, data: bytes) -> Iterator[None]:
     """Keep a journal in the archive while the block appends ``data`` to the file at ``path``, which holds ``original``.
 
     The journal is durable before the block begins, and stays only if the process dies. Raises `OutputError`,
@@ -292,7 +300,7 @@ def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iter
     try:
         # The inode guards against a forged journal in a tree made by somebody else, who may know path and bytes of the
         # file in that tree, but not the number that it gets when the tree is unpacked.
-        head = {"sha256": original.sha256, "bytes": original.size_bytes, "inode": Path(path).stat().st_ino}
+        head = {"sha256": original.sha256, "bytes": original.bytes, "inode": Path(path).stat().st_ino}
     except OSError as error:
         raise unreadable(error, path) from error
     with store.PartialFile(archive, Compression.NONE) as draft:
@@ -304,8 +312,8 @@ def journal(archive: Path, path: str, original: store.Blob, data: bytes) -> Iter
         _remove_journal(archive, name)
 
 
-def finish_append(path: str, archive: Path) -> bool:
-    """Finish what a killed run began to append to this file; returns whether there was a journal for it.
+def finish_append(path: str, archive: Path) -> None:
+    """Finish what a killed run began to append to this file.
 
     If the file ends with the beginning of the data, the rest is appended. If others wrote after that beginning, it is
     removed, so that what they wrote is on lines of its own. Anything else is left as it is. Raises `Changed`, `InUse`,
@@ -315,11 +323,11 @@ def finish_append(path: str, archive: Path) -> bool:
     try:
         with os.fdopen(store.open_inside(archive, name), "rb") as file:
             if os.fstat(file.fileno()).st_size > _MOST_JOURNAL_BYTES:
-                return False
+                return
             head, data = orjson.loads(file.readline()), file.read()
         sha256, size_bytes, inode = str(head["sha256"]), int(head["bytes"]), int(head["inode"])
     except (OSError, ValueError, TypeError, KeyError):
-        return False
+        return
     try:
         with Path(path).open("rb") as file:
             look = Look.of(os.fstat(file.fileno()))
@@ -335,7 +343,6 @@ def finish_append(path: str, archive: Path) -> bool:
     except OSError as error:
         raise atomic.output_error(error, path) from error
     _remove_journal(archive, name)
-    return True
 
 
 def _torn(added: bytes, data: bytes) -> int:

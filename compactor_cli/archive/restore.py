@@ -18,7 +18,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO
@@ -37,17 +37,7 @@ from compactor_cli.plan.trigger import previous_marker
 from compactor_cli.read import streams
 from compactor_cli.read.jsonl import OnInvalid, read_records, records_in
 from compactor_cli.read.sources import MANIFEST, is_folder, state_folder
-from compactor_cli.read.streams import (
-    BUFFER_BYTES,
-    STDIN,
-    Compression,
-    ContentHash,
-    Look,
-    compression_named,
-    open_stream,
-    packing,
-    unreadable,
-)
+from compactor_cli.read.streams import BUFFER_BYTES, Look, open_stream, packing, unreadable
 
 MIN_PREFIX_CHARS = 8
 _SHOWN = 5  # names in an error message, at most
@@ -133,14 +123,14 @@ def restore_to(
     path: str | Path,
     existing: Existing = Existing.REFUSE,
     warn: Callable[[str], object] = lambda text: None,
-) -> int:
-    """`restore` to a file, compressed as its name says; returns the number of bytes.
+) -> None:
+    """`restore` to a file, compressed as its name says.
 
     The file is written only if the bytes are undamaged; a new one is readable by the user alone.
     """
     writer = atomic_writer(path, existing=existing, mode=PRIVATE_FILE_MODE, warn=warn)
-    with writer as file, packing(file, compression_named(str(path))) as packer:
-        return restore(found, packer)
+    with writer as file, packing(file, streams.compression_named(str(path))) as packer:
+        restore(found, packer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +180,7 @@ def known_archives() -> tuple[Path, ...]:
     except OSError:
         lines = []
     folders = [Path(os.fsdecode(line)) for line in lines if line]
-    return each_once([*folders, store.default_archive_dir(STDIN, in_place=False)])
+    return each_once([*folders, store.default_archive_dir(streams.STDIN, in_place=False)])
 
 
 def each_once(folders: Iterable[Path]) -> tuple[Path, ...]:
@@ -289,9 +279,9 @@ def _hashes_in(original: FoundOriginal) -> set[str]:
 def _beginnings(path: str, sizes: Iterable[int]) -> dict[int, str]:
     """The SHA-256 of the first bytes of a file, by size; of a compressed file, only that of all its content."""
     with suppress(CompactError, OSError), open_stream(path) as stream:
-        if stream.compression is Compression.NONE:
+        if stream.compression is streams.Compression.NONE:
             return prefix_hashes(stream.file.fileno(), sizes)
-        whole = ContentHash()
+        whole = streams.ContentHash()
         while piece := stream.reader.read1(BUFFER_BYTES):
             whole(piece)
         return {whole.size_bytes: whole.sha256}
@@ -437,7 +427,7 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
     Raises `OutputError` if these archives do not know the beginning of the file as the output of a compaction,
     `Unreadable` if it cannot be read, or if the archive is damaged.
     """
-    entries: list[tuple[Path, ManifestEntry]] = []
+    items: list[Listed] = []
     try:
         with Path(path).open("rb") as file:
             look = Look.of(os.fstat(file.fileno()))
@@ -446,38 +436,42 @@ def find_compacted(path: str, archives: Sequence[Path]) -> Compacted:
                     for _, entry in store.read_entries(folder):
                         # The file begins with what was written, or with an original to which records were added.
                         if entry and (0 < entry.written_bytes <= look.size_bytes or 0 < entry.bytes < look.size_bytes):
-                            entries.append((folder, entry))
+                            items.append(Listed(archive=folder, entry=entry))
                 except OSError as error:
                     raise unreadable(error, str(folder)) from error
-            sizes = {size for _, entry in entries for size in (entry.written_bytes, entry.bytes)}
+            sizes = {size for item in items for size in (item.entry.written_bytes, item.entry.bytes)}
             hashes = prefix_hashes(file.fileno(), [size for size in sizes if size <= look.size_bytes])
     except OSError as error:
         raise unreadable(error, path) from error
-    found = [item for item in entries if hashes.get(item[1].written_bytes) == item[1].written_sha256 != ""]
+    found = [item for item in items if hashes.get(item.entry.written_bytes) == item.entry.written_sha256 != ""]
     if not found:
-        what = "is not what a compaction wrote here"
-        known = [entry for _, entry in entries if hashes.get(entry.bytes) == entry.sha256]
-        larger = max(known, key=lambda entry: entry.bytes, default=None)
-        if larger is None or larger.bytes >= look.size_bytes:
-            advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
-            raise OutputError(f"{what} ({WHEN_ARCHIVED})", place=path, next_step=advice)
-        count, first = lines_from(path, larger.bytes)
-        records = "record" if count == 1 else "records"
-        what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
-        advice = f"compactor restore {larger.sha256[:16]} -o FILE fetches the original"
-        raise OutputError(what, place=path, next_step=advice)
-    # The longest output counts; of equal ones, that of this path, then one in its own archive, then the last.
+        begins_with = [item.entry for item in items if hashes.get(item.entry.bytes) == item.entry.sha256]
+        raise _not_compacted(path, look, begins_with)
     names = _names(path)
-    folder, entry = max(
-        reversed(found),
-        key=lambda item: (
-            item[1].written_bytes,
-            store.source_path(item[1].source) in names,
-            item[0] == archives[0],
-        ),
-    )
-    added_bytes = look.size_bytes - entry.written_bytes
-    return Compacted(entry=entry, original=_verified(folder, entry), look=look, added_bytes=added_bytes)
+
+    def rank(item: Listed) -> tuple[int, bool, bool]:
+        """First the longest output, then that of this path, then one in its own archive."""
+        is_named = store.source_path(item.entry.source) in names
+        return item.entry.written_bytes, is_named, item.archive == archives[0]
+
+    last = max(reversed(found), key=rank)  # of equal ones, the later entry
+    added_bytes = look.size_bytes - last.entry.written_bytes
+    original = _verified(last.archive, last.entry)
+    return Compacted(entry=last.entry, original=original, look=look, added_bytes=added_bytes)
+
+
+def _not_compacted(path: str, look: Look, begins_with: Iterable[ManifestEntry]) -> OutputError:
+    """The error for a file that no compaction wrote; ``begins_with`` are the originals that it begins with."""
+    what = "is not what a compaction wrote here"
+    longest = max(begins_with, key=lambda entry: entry.bytes, default=None)
+    if longest is None or longest.bytes >= look.size_bytes:
+        advice = "name its archive with --archive-dir, or fetch an original by its hash: compactor restore"
+        return OutputError(f"{what} ({WHEN_ARCHIVED})", place=path, next_step=advice)
+    count, first = lines_from(path, longest.bytes)
+    records = "record" if count == 1 else "records"
+    what = f"{what}: it is an archived original with {count:,} later {records} (the first: {first})"
+    advice = f"compactor restore {longest.sha256[:16]} -o FILE fetches the original"
+    return OutputError(what, place=path, next_step=advice)
 
 
 def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]:
@@ -495,14 +489,14 @@ def put_back(path: str, compacted: Compacted, archive: Path) -> tuple[int, Path]
             while piece := stream.reader.read1(BUFFER_BYTES):
                 writer(piece)
                 records += piece.count(b"\n")
-            blob = writer.commit()
+            stored = writer.commit()
         check_unchanged(path, compacted.look)
-        kept.record(blob, records=records, dialect="", source=str(Path(path).absolute()))
+        kept.record(replace(stored, records=records, source=str(Path(path).absolute())))
         packed = streams.compression_of(os.pread(file.fileno(), 16, 0))
         take = partial(atomic.replace, old=file.fileno(), look=compacted.look, ready=lambda sha256, size_bytes: None)
         with atomic_writer(path, take=take) as draft, packing(draft, packed) as packer:
             size_bytes = restore(compacted.original, packer)
-    return size_bytes, archive / blob.stored
+    return size_bytes, archive / stored.stored
 
 
 def holds(archive: Path, entry: ManifestEntry) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -361,16 +361,14 @@ def excerpts(
                 left_tokens -= cost_tokens
             if left_tokens <= FRAME_TOKENS:
                 break
-    joined: list[Excerpt] = []
-    last = -1
-    for number in sorted(taken):
-        passage = found[number]
-        if joined and number == last + 1 and joined[-1].record == passage.record:
-            joined[-1] = Excerpt(record=passage.record, text=joined[-1].text + passage.text)
-        else:
-            joined.append(passage)
-        last = number
-    return tuple(joined)
+    return tuple(_joined(found, sorted(taken)))
+
+
+def _joined(found: Sequence[Excerpt], taken: Iterable[int]) -> Iterator[Excerpt]:
+    """The passages of these ascending numbers; those that follow one another in a record are one."""
+    for _, run in groupby(enumerate(taken), key=lambda one: (found[one[1]].record, one[1] - one[0])):
+        neighbours = [found[number] for _, number in run]
+        yield Excerpt(record=neighbours[0].record, text="".join(passage.text for passage in neighbours))
 
 
 class OmissionNotice:

@@ -139,15 +139,6 @@ def _open(name: str, flags: int, parent: int | None, path: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blob:
-    """An original in an archive."""
-
-    sha256: str  # of its unpacked bytes
-    size_bytes: int  # unpacked
-    stored: str  # its file, relative to the archive folder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A transcript inside an original: its hash, and where its bytes lie in the unpacked original."""
 
@@ -351,30 +342,9 @@ class Archive:
         """A writer that stores an original while it is read."""
         return ArchiveWriter(self)
 
-    def record(
-        self,
-        blob: Blob,
-        *,
-        records: int,
-        dialect: str,
-        source: str,
-        compacted_at: str = "",
-        written: tuple[str, int] = ("", 0),
-    ) -> ManifestEntry:
-        """Add a stored original to the manifest; ``written`` is SHA-256 and size of what takes its place, if any."""
-        entry = ManifestEntry(
-            sha256=blob.sha256,
-            bytes=blob.size_bytes,
-            stored=blob.stored,
-            records=records,
-            dialect=dialect,
-            source=source,
-            compacted_at=compacted_at or moment(),
-            written_sha256=written[0],
-            written_bytes=written[1],
-        )
-        append_entry(self.folder, entry)
-        return entry
+    def record(self, entry: ManifestEntry) -> None:
+        """Add a stored original to the manifest, as compacted now unless the entry has a time."""
+        append_entry(self.folder, dataclasses.replace(entry, compacted_at=entry.compacted_at or moment()))
 
     def store_state(self, data: bytes) -> str:
         """Store a digest's counter table; returns its name, the first 16 digits of its hash."""
@@ -433,8 +403,11 @@ class ArchiveWriter:
             self._sidecar.__enter__()
         self._sidecar.write(part.line())
 
-    def commit(self) -> Blob:
-        """Give the original, which is complete, its final name, and the sidecar too. Call once."""
+    def commit(self) -> ManifestEntry:
+        """Give the original, which is complete, its final name, and the sidecar too. Call once.
+
+        Returns what is known here of its entry in the manifest, which `Archive.record` makes.
+        """
         sha256 = self.content.sha256
         stored = stored_name(sha256, BLOB_ENDING)
         self._original.take_name(self._archive.folder / stored)
@@ -451,7 +424,7 @@ class ArchiveWriter:
                     for line in sorted(earlier | listed, key=lambda line: (parse_part(line, path).offset, line)):
                         merged.write(line)
                     merged.take_name(path)
-        return Blob(sha256=sha256, size_bytes=self.content.size_bytes, stored=stored)
+        return ManifestEntry(sha256=sha256, bytes=self.content.size_bytes, stored=stored)
 
 
 def _lines(path: Path, opener: streams.Opener = stored_opener) -> set[bytes]:

@@ -342,13 +342,9 @@ class RunOptions(DeclaredOptions):
         """The format of the outputs; None for that of the input. Raises UsageError for one that cannot be written."""
         if not self.to and not self.arrow:
             return None
-        from compactor_cli.render.convert import Cells, OutputShape, Parts
+        from compactor_cli.render.convert import OutputShape
 
-        return OutputShape.checked(
-            dialect=self.to,
-            cells=Cells.STRINGS if self.arrow else Cells.OBJECTS,
-            parts=Parts.WINDOWS if self.split_at_boundaries else Parts.WHOLE,
-        )
+        return OutputShape.checked(dialect=self.to, is_arrow=self.arrow, is_split=self.split_at_boundaries)
 
     @property
     def walk(self) -> Walk:

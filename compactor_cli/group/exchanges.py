@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from math import fsum, log, prod, sqrt
 from typing import NamedTuple
 
@@ -39,9 +39,13 @@ def is_user_words(message: Message) -> bool:
 
 def turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
     """All turns, in order. Records before the first message of the user belong to no turn."""
-    starts = [index for index, message in enumerate(messages) if is_user_words(message)]
-    stops = [*starts[1:], len(messages)]
-    return tuple(Turn(start=start, stop=stop) for start, stop in zip(starts, stops, strict=bool(starts)))
+    starts = (index for index, message in enumerate(messages) if is_user_words(message))
+    return tuple(Turn(start=start, stop=stop) for start, stop in pairwise((*starts, len(messages))))
+
+
+def _turn_numbers(messages: Sequence[Message]) -> list[int]:
+    """The number of each message's turn, from 1; 0 before the first turn."""
+    return list(accumulate(map(int, map(is_user_words, messages))))
 
 
 def newest_request(messages: Sequence[Message]) -> int:
@@ -120,17 +124,10 @@ class _Open:
         return queue[0] if queue else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pairing:
-    """The pairs of a transcript, and the calls and results without a partner."""
-
-    pairs: tuple[Pair, ...]  # in the order of their results
-    calls_alone: tuple[Half, ...]  # in transcript order
-    results_alone: tuple[Half, ...]  # in transcript order
-
-
-def pair(messages: Sequence[Message]) -> Pairing:
+def pair(messages: Sequence[Message]) -> tuple[tuple[Pair, ...], tuple[Half, ...], tuple[Half, ...]]:
     """Pair the calls and results of a transcript; bookkeeping records are not looked at. Linear.
+
+    Returns the pairs in the order of their results, the calls without a partner, and the results without one.
 
     Ids are not unique in real transcripts, some dialects have none, and results may stand before their
     call. The rules, in the order they are tried:
@@ -167,16 +164,13 @@ def pair(messages: Sequence[Message]) -> Pairing:
     early = _early_pairs(messages, calls, alone) if calls and alone else []
     called, answered = {item.call for item in early}, {item.result for item in early}
     every = sorted([*pairs, *early], key=lambda item: (item.result.record, item.result.part)) if early else pairs
-    return Pairing(
-        pairs=tuple(every),
-        calls_alone=tuple(call for call in calls if call not in called),
-        results_alone=tuple(result for result in alone if result not in answered),
-    )
+    calls_alone = tuple(call for call in calls if call not in called)
+    return tuple(every), calls_alone, tuple(result for result in alone if result not in answered)
 
 
 def _early_pairs(messages: Sequence[Message], calls: list[Half], results: list[Half]) -> list[Pair]:
     """The pairs by rule 3: results that were written before their call."""
-    turn_of = list(accumulate(map(int, map(is_user_words, messages))))
+    turn_of = _turn_numbers(messages)
     by_id: dict[str, list[Half]] = {}
     for result in reversed(results):
         by_id.setdefault(result.id, []).append(result)
@@ -216,10 +210,10 @@ class Grouping:
 
 def group(messages: Sequence[Message]) -> Grouping:
     """Group the records of a transcript. Linear (except for sorting) in records and parts; raises nothing."""
-    found = pair(messages)
-    orphan_calls, in_flight = _unanswered(messages, found.calls_alone)
-    torn = _torn(messages, orphan_calls, found.results_alone)
-    links = [*((item.call.record, item.result.record) for item in found.pairs), *torn.values()]
+    pairs, calls_alone, results_alone = pair(messages)
+    orphan_calls, in_flight = _unanswered(messages, calls_alone)
+    torn = _torn(messages, orphan_calls, results_alone)
+    links = [*((item.call.record, item.result.record) for item in pairs), *torn.values()]
     # Link the records of one message. A user's message ends it: records with its name after that are copies.
     last: dict[str, int] = {}
     for index, message in enumerate(messages):
@@ -235,9 +229,9 @@ def group(messages: Sequence[Message]) -> Grouping:
     return Grouping(
         exchanges=exchanges,
         borders=borders_of(len(messages), exchanges),
-        pairs=found.pairs,
+        pairs=pairs,
         orphan_calls=tuple(half for half in orphan_calls if half not in torn),
-        orphan_results=tuple(half for half in found.results_alone if half not in torn),
+        orphan_results=tuple(half for half in results_alone if half not in torn),
         in_flight=in_flight,
         torn=tuple(sorted(torn)),
     )
@@ -245,10 +239,10 @@ def group(messages: Sequence[Message]) -> Grouping:
 
 def orphans(messages: Sequence[Message]) -> tuple[Half, ...]:
     """The ``orphan_calls`` and ``orphan_results`` that `group` finds, without computing the rest."""
-    found = pair(messages)
-    calls, _ = _unanswered(messages, found.calls_alone)
-    torn = _torn(messages, calls, found.results_alone)
-    return tuple(half for half in (*calls, *found.results_alone) if half not in torn)
+    _, calls_alone, results = pair(messages)
+    calls, _ = _unanswered(messages, calls_alone)
+    torn = _torn(messages, calls, results)
+    return tuple(half for half in (*calls, *results) if half not in torn)
 
 
 def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[Half]) -> dict[Half, tuple[int, int]]:
@@ -256,7 +250,7 @@ def _torn(messages: Sequence[Message], calls: Sequence[Half], results: Sequence[
     unread = [i for i, message in enumerate(messages) if message.is_unread] if calls or results else []
     if not unread:
         return {}
-    turn_of = list(accumulate(map(int, map(is_user_words, messages))))
+    turn_of = _turn_numbers(messages)
     found = {}
     for halves, step in ((calls, 0), (results, -1)):  # a result is looked for after its call, a call before its result
         for half in halves:

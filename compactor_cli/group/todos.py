@@ -87,29 +87,9 @@ class TodoReplay:
         arguments = arguments if isinstance(arguments, Mapping) else {}
         name = short_name(name)
         if name == "taskcreate":
-            if not self._has_tasks:
-                self.todos, self._has_tasks = {}, True
-            self._created += 1
-            number = re.search(r"#(\d+)", answer[:200])
-            detail = str(arguments.get("description") or "").strip()
-            text = str(arguments.get("subject") or "").strip() or detail
-            if text:
-                key = number[1] if number else str(self._created)
-                more = "" if detail in text else detail
-                self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key, detail=more)
+            self._create(arguments, answer, record)
         elif name == "taskupdate":
-            key = str(arguments.get("taskId") or arguments.get("task_id") or "")
-            status = str(arguments.get("status") or "")
-            if status in _DROPPED:
-                self.todos.pop(key, None)
-            elif key in self.todos:
-                todo = self.todos[key]
-                text = str(arguments.get("subject") or todo.text)
-                state = _STATES.get(status, State.OPEN) if status else todo.state
-                self.todos[key] = replace(todo, text=text, state=state, record=record)
-            elif status:
-                # The call changes one of the steps whose keys are not known, so the state of all of these is unknown.
-                self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
+            self._change(arguments, record)
         elif name == "tasklist":
             self._list(answer, record)
         elif name == _QUERY_TOOL:
@@ -118,6 +98,35 @@ class TodoReplay:
             self._take(steps, record, is_whole=arguments.get("merge") is not True)
         elif isinstance(plan := arguments.get("plan"), str) and plan.strip():
             self.text, self.record = plan, record
+
+    def _create(self, arguments: Mapping[str, Any], answer: str, record: int) -> None:
+        """Add a task; its key is the number in the tool's answer."""
+        if not self._has_tasks:
+            self.todos, self._has_tasks = {}, True
+        self._created += 1
+        number = re.search(r"#(\d+)", answer[:200])
+        detail = str(arguments.get("description") or "").strip()
+        if text := str(arguments.get("subject") or "").strip() or detail:
+            key = number[1] if number else str(self._created)
+            more = "" if detail in text else detail
+            self.todos[key] = Todo(text=text, state=State.OPEN, record=record, key=key, detail=more)
+
+    def _change(self, arguments: Mapping[str, Any], record: int) -> None:
+        key = str(arguments.get("taskId") or arguments.get("task_id") or "")
+        status = str(arguments.get("status") or "")
+        if status in _DROPPED:
+            self.todos.pop(key, None)
+        elif key in self.todos:
+            todo = self.todos[key]
+            text = str(arguments.get("subject") or todo.text)
+            state = _STATES.get(status, State.OPEN) if status else todo.state
+            self.todos[key] = replace(todo, text=text, state=state, record=record)
+        elif status:
+            self._forget_unnamed()
+
+    def _forget_unnamed(self) -> None:
+        """Forget the steps whose keys are not known: a call may have changed any of them."""
+        self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
 
     def _take(self, steps: Iterable[tuple[str, str, str]], record: int, *, is_whole: bool) -> None:
         """Replace the list by these steps, or change the steps of these keys, which then may have no text."""
@@ -143,8 +152,7 @@ class TodoReplay:
     def _run(self, query: str, record: int) -> None:
         """Update the list by a query of the database that holds it."""
         if not query.lstrip().upper().startswith("SELECT"):
-            # What the query does to the steps whose keys are not known cannot be known: forget them.
-            self.todos = {key: todo for key, todo in self.todos.items() if not key.startswith(_UNNAMED)}
+            self._forget_unnamed()
         rows = [
             (key, one.text, one.detail, "blocked" if one.is_blocked else _STATUS_OF[one.state])
             for key, one in self.todos.items()

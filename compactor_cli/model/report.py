@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.plan import Plan
 from compactor_cli.model.transcript import Transcript
@@ -232,22 +232,8 @@ class RunEnded:
 Event = RunBegan | InputBegan | BytesRead | Planned | ModelCalled | TranscriptEnded | InputEnded | RunEnded
 
 
-class Listener(Protocol):
-    """Receives events, from any thread. Must not raise, and cannot change what happens."""
-
-    def __call__(self, event: Event, /) -> None:
-        """Take one event, at the time when it happens."""
-        ...
-
-
-def without_progress(listener: Callable[[Event], object]) -> Listener:
-    """A listener that passes on all events except `BytesRead`."""
-
-    def emit(event: Event, /) -> None:
-        if not isinstance(event, BytesRead):
-            listener(event)
-
-    return emit
+# Gets each event when it happens, from any thread. Must not raise, and cannot change what happens.
+Listener = Callable[[Event], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,13 +124,14 @@ class Answer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know: that the digest stepped in, and what the model invented. May be empty."""
-        what = "parts of the summary" if self.summary.source is Source.MODEL else "the summary"
-        fell_back = f"the digest wrote {what}: {self.fell_back}"
-        names = ", ".join(self.invented[:_MOST_NAMED])
-        invented = (
-            f"the model named what no summarised record holds ({len(self.invented)}, marked or taken out: {names})"
-        )
-        return (*((fell_back,) if self.fell_back else ()), *((invented,) if self.invented else ()))
+        found = []
+        if self.fell_back:
+            what = "parts of the summary" if self.summary.source is Source.MODEL else "the summary"
+            found.append(f"the digest wrote {what}: {self.fell_back}")
+        if self.invented:
+            names = f"{len(self.invented)}, marked or taken out: {', '.join(self.invented[:_MOST_NAMED])}"
+            found.append(f"the model named what no summarised record holds ({names})")
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

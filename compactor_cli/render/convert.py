@@ -12,21 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from enum import StrEnum
 from typing import Any, Self
 
 from compactor_cli.formats import conversation as conversations
 from compactor_cli.formats.clients import sent
 from compactor_cli.formats.contents import string
-from compactor_cli.formats.conversation import (
-    IMAGES_BY_CONTENT,
-    Conversation,
-    Writing,
-    arguments_json,
-    image_of,
-    is_image,
-    with_images,
-)
+from compactor_cli.formats.conversation import IMAGES_BY_CONTENT, Conversation, Writing
 from compactor_cli.formats.detect import open_transcripts
 from compactor_cli.formats.registry import NAMES, Capabilities, all_dialects, get, objects, read_messages
 from compactor_cli.group.exchanges import group
@@ -138,13 +129,8 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
     is_answered = False
     for i in order:
         message = transcript.messages[i]
-        step = None
-        last = steps[-1] if steps else None
-        if last and message.role is last.message.role is Role.ASSISTANT:
-            is_same = bool(message.group) and message.group == last.message.group
-            is_parallel = last.calls and bool(message.calls) and not message.text and not is_answered
-            step = last if is_same or is_parallel or all(isinstance(part, Thinking) for part in last.parts) else None
-        for n, part in enumerate(with_images(message.parts, transcript.records[i].value)):
+        step = steps[-1] if steps and _goes_on(steps[-1], message, is_answered) else None
+        for n, part in enumerate(conversations.with_images(message.parts, transcript.records[i].value)):
             if isinstance(part, ToolResult):
                 is_answered = True
                 step = None if step and step.calls else step
@@ -162,7 +148,7 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
                     step.results += answered
                 else:
                     # A simulated user may call tools, too, which no provider's API allows: the call becomes text.
-                    step.parts.append(Text(text=f"{part.name}({arguments_json(part)})"))
+                    step.parts.append(Text(text=f"{part.name}({conversations.arguments_json(part)})"))
                     step.parts += (Text(text=answer.text) for answer in answered)
     for step in steps:
         if step.parts:
@@ -172,6 +158,15 @@ def _messages(transcript: Transcript, order: Sequence[int]) -> Iterator[Message]
             yield replace(step.message, role=role, parts=parts, group="", superseded=False)
         if step.results:
             yield Message(role=Role.TOOL, parts=tuple(step.results), timestamp=string(step.message.timestamp))
+
+
+def _goes_on(step: _Step, message: Message, is_answered: bool) -> bool:
+    """Whether a message goes on the step before it: as its next block, as a parallel call, or after thinking alone."""
+    if message.role is not Role.ASSISTANT or step.message.role is not Role.ASSISTANT:
+        return False
+    is_block = bool(message.group) and message.group == step.message.group
+    is_parallel = step.calls and bool(message.calls) and not message.text and not is_answered
+    return is_block or is_parallel or all(isinstance(part, Thinking) for part in step.parts)
 
 
 OPAQUE = "opaque content"
@@ -203,7 +198,7 @@ def check_writable(name: str) -> Writing:
     dialect = get(name)
     if not isinstance(dialect, Writing):
         what = f"a session of the format {name} cannot be written from nothing"
-        raise UsageError(what, next_step=f"these can: {', '.join(writable())}, markdown, text")
+        raise UsageError(what, next_step=f"these can: {', '.join((*writable(), *DOCUMENTS))}")
     return dialect
 
 
@@ -216,22 +211,7 @@ def convert(transcript: Transcript, name: str) -> Conversion:
     dialect = check_writable(name)
     holds = get(name).holds & ~dialect.unwritten
     conversation, dropped = fitted(to_conversation(transcript), holds, by_content=name in IMAGES_BY_CONTENT)
-    # Count what the conversation lacks of the transcript, also token counters and unknown keys of the row.
-    messages, grouping = transcript.messages, group(transcript.messages)
-    meta = sum(message.is_meta for message in messages)
-    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
-    sidechains = sidechains if sidechains < len(messages) else 0
-    dropped[ORPHANS] += len(grouping.orphan_calls) + len(grouping.orphan_results)
-    dropped[NOT_SENT] += sum(message.superseded and not message.is_meta for message in messages)
-    dropped[NAMES[Capabilities.SIDECHAINS]] += sidechains
-    dropped[BOOKKEEPING] += max(meta - sidechains, 0)
-    dropped[NAMES[Capabilities.USAGE]] += sum(_has_usage(record.value) for record in transcript.records)
-    row = transcript.row if isinstance(transcript.row, dict) else {}
-    if Capabilities.METADATA in holds:
-        # Lists and objects are not counted: they may be the conversation itself.
-        known = {"messages", "system", "tools", "model", *extra_of(row)}
-        unknown = (value for key, value in row.items() if key not in known)
-        dropped[NAMES[Capabilities.METADATA]] += sum(not isinstance(value, (list, dict)) for value in unknown)
+    dropped.update(_left_out(transcript, holds))
     output = _lines(dialect.write(conversation))
     read = _read_as(name, output)
     if not read:
@@ -253,6 +233,26 @@ def convert(transcript: Transcript, name: str) -> Conversion:
         # A format that is recognised by its messages cannot have a row without any.
         output, dropped[EMPTY] = b"", 1
     return Conversion(output=output, not_carried={what: count for what, count in dropped.items() if count})
+
+
+def _left_out(transcript: Transcript, holds: Capabilities) -> dict[str, int]:
+    """What a conversation lacks of its transcript, also token counters and unknown keys of the row."""
+    messages, grouping = transcript.messages, group(transcript.messages)
+    meta = sum(message.is_meta for message in messages)
+    sidechains = sum(value.get("isSidechain") is True for value in objects(transcript.records))
+    sidechains = sidechains if sidechains < len(messages) else 0
+    row = transcript.row if Capabilities.METADATA in holds and isinstance(transcript.row, dict) else {}
+    known = {"messages", "system", "tools", "model", *extra_of(row)}
+    unknown = [value for key, value in row.items() if key not in known]
+    return {
+        ORPHANS: len(grouping.orphan_calls) + len(grouping.orphan_results),
+        NOT_SENT: sum(message.superseded and not message.is_meta for message in messages),
+        NAMES[Capabilities.SIDECHAINS]: sidechains,
+        BOOKKEEPING: max(meta - sidechains, 0),
+        NAMES[Capabilities.USAGE]: sum(_has_usage(record.value) for record in transcript.records),
+        # Lists and objects are not counted: they may be the conversation itself.
+        NAMES[Capabilities.METADATA]: sum(not isinstance(value, (list, dict)) for value in unknown),
+    }
 
 
 def not_carried_line(not_carried: Mapping[str, int], name: str) -> str:
@@ -309,8 +309,8 @@ def _is_kept(part: Part, message: Message, holds: Capabilities, dropped: Counter
     elif isinstance(part, Thinking):
         lost = NAMES[Capabilities.THINKING] if Capabilities.THINKING not in holds else ""
     elif isinstance(part, Media):
-        if not part.url or Capabilities.IMAGES not in holds or (by_content and not image_of(part)):
-            lost = NAMES[Capabilities.IMAGES] if is_image(part) else OPAQUE
+        if not part.url or Capabilities.IMAGES not in holds or (by_content and not conversations.image_of(part)):
+            lost = NAMES[Capabilities.IMAGES] if conversations.is_image(part) else OPAQUE
     elif isinstance(part, ToolResult):
         dropped[IMAGES_IN_RESULTS] += part.media_count
         dropped[NAMES[Capabilities.ERRORS]] += part.is_error and Capabilities.ERRORS not in holds
@@ -428,23 +428,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-class Document(StrEnum):
-    """How a document is marked up; the values are what ``--to`` takes."""
-
-    MARKDOWN = "markdown"
-    TEXT = "text"
+# What ``--to`` takes besides the names of dialects: texts to read, by their markup.
+DOCUMENTS = MARKDOWN, TEXT = "markdown", "text"
 
 
-DOCUMENTS = tuple(item.value for item in Document)
-
-
-def document(transcript: Transcript, markup: Document) -> bytes:
+def document(transcript: Transcript, markup: str) -> bytes:
     """The transcript as a document in UTF-8 that ends with a line feed; empty for an empty transcript.
 
     It holds what the client would send, in that order: words, thinking, calls with their arguments, results; for images
     and files only a note that there is one. It cannot be read back.
     """
-    is_markdown = markup is Document.MARKDOWN
+    is_markdown = markup == MARKDOWN
     head = "## {}\n\n" if is_markdown else "{}:\n"
     blocks = []
     for i in sent(transcript):
@@ -480,41 +474,22 @@ def _fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-class Cells(StrEnum):
-    """How rows hold objects."""
-
-    OBJECTS = "objects"
-    STRINGS = "strings"  # as JSON, for Arrow
-
-
-class Parts(StrEnum):
-    """What becomes one row."""
-
-    WHOLE = "whole"  # a transcript
-    WINDOWS = "windows"  # what a model was shown before each boundary, and after the last
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShape:
     """The form in which every output is written."""
 
     dialect: str = ""  # the name of a dialect or a document; empty: each transcript's own
-    cells: Cells = Cells.OBJECTS
-    parts: Parts = Parts.WHOLE
+    is_arrow: bool = False  # rows hold objects as JSON strings, see `as_columns`
+    is_split: bool = False  # what a model was shown before each boundary, and after the last, is a row of its own
 
     @classmethod
-    def checked(cls, *, dialect: str, cells: Cells, parts: Parts) -> Self:
+    def checked(cls, *, dialect: str, is_arrow: bool, is_split: bool) -> Self:
         """A shape that can be written. Raises UsageError for a dialect or a combination that cannot."""
-        if dialect in DOCUMENTS and (cells is not Cells.OBJECTS or parts is not Parts.WHOLE):
+        if dialect in DOCUMENTS and (is_arrow or is_split):
             raise UsageError(f"{dialect} has no rows", next_step="leave arrow and split-at-boundaries out")
         if dialect and dialect not in DOCUMENTS:
             check_writable(dialect)
-        return cls(dialect=dialect, cells=cells, parts=parts)
-
-    @property
-    def is_split(self) -> bool:
-        """Whether a session may become several rows."""
-        return self.parts is Parts.WINDOWS
+        return cls(dialect=dialect, is_arrow=is_arrow, is_split=is_split)
 
     @property
     def is_document(self) -> bool:
@@ -524,14 +499,14 @@ class OutputShape:
     def written(self, transcript: Transcript) -> Conversion:
         """The transcript in this shape. Raises InputError if it would have to be a row and is not one."""
         if self.is_document:
-            return Conversion(output=document(transcript, Document(self.dialect)), not_carried={})
+            return Conversion(output=document(transcript, self.dialect), not_carried={})
         if self.dialect:
             written = convert(transcript, self.dialect)
         elif transcript.frame.container is Container.ARRAY:
             written = Conversion(output=transcript.source(), not_carried={})
         else:
             raise InputError("is a session, and no row of a dataset", next_step="name a format for rows with --to")
-        if self.cells is Cells.OBJECTS:
+        if not self.is_arrow:
             return written
         try:
             rows = [json.loads(line) for line in written.output.splitlines() if line.strip()]

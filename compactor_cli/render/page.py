@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from compactor_cli.model.plan import USAGE, Action, Edit, Plan
 from compactor_cli.model.report import InputReport, Outcome, TranscriptReport
-from compactor_cli.model.transcript import Message, Text, Thinking, ToolCall, ToolResult, Transcript
+from compactor_cli.model.transcript import Message, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
 from compactor_cli.plan.tokens import Counter, count_messages
 
@@ -181,7 +181,6 @@ MOST_CHARS = 12_000_000
 MIN_SLICE = 0.7
 MAX_LOST_SHOWN = 50
 # References to records and code in a line of the summary: `[8,64-66]`, or text between backticks.
-
 _REFERENCES = re.compile(r"(\[\d+(?:-\d+)?(?:,\s?\d+(?:-\d+)?)*\])|`([^`\n]+)`")
 _NUMBERS = re.compile(r"(\d+(?:-\d+)?)")
 
@@ -252,20 +251,6 @@ def session_page(
     if summary_tokens:
         title_of_it = f"the summary · {summary_tokens:,} tokens"
         sized_after.insert(plan.summary_at, (0, summary_tokens, Fate.SUMMARY, title_of_it))
-    # Where the user spoke, as marks over the strip.
-    turns: list[Shown] = []
-    x = 0.0
-    for number, (message, count) in enumerate(zip(transcript.messages, tokens, strict=True), 1):
-        if message.role.value == "user" and count and message.text.strip() and not message.results:
-            words = printable(" ".join(message.text[:300].split())[:120])
-            turns.append({"x": round(x, 2), "record": number, "title": f"{number} · {words}"})
-        x += count * scale
-    # By kind, the worst first: what share of the covered records' content the summary holds, and what it lost.
-    kinds: list[Shown] = []
-    for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
-        lost = report.lost.get(kind, ())
-        shown = [printable(text[:400]) for text in lost[:MAX_LOST_SHOWN]]
-        kinds.append({"kind": kind, "percent": round(100 * share), "lost": shown, "more": len(lost) - len(shown)})
     return render_page(
         "session.html",
         title=title,
@@ -276,12 +261,34 @@ def session_page(
         percent=round(100 * (1 - report.tokens_after / report.tokens_before)) if report.tokens_before else 0,
         before=_slices(sized, scale),
         after=_slices(sized_after, scale) if changes else (),
-        turns=turns,
+        turns=_turns(transcript.messages, tokens, scale),
         legend=_legend(fates, tokens, after, summary_tokens),
         summary=list(_summary_lines(summary, len(transcript.records))),
-        kinds=kinds,
+        kinds=_kinds(report),
         groups=_groups(_records(transcript, plan, tokens, fates)),
     )
+
+
+def _turns(messages: Sequence[Message], tokens: Sequence[int], scale: float) -> list[Shown]:
+    """Where the user spoke, as marks over the strip; ``scale`` as in `_slices`."""
+    turns: list[Shown] = []
+    x = 0.0
+    for number, (message, count) in enumerate(zip(messages, tokens, strict=True), 1):
+        if message.role is Role.USER and count and message.text.strip() and not message.results:
+            words = printable(" ".join(message.text[:300].split())[:120])
+            turns.append({"x": round(x, 2), "record": number, "title": f"{number} · {words}"})
+        x += count * scale
+    return turns
+
+
+def _kinds(report: TranscriptReport) -> list[Shown]:
+    """By kind, the worst first: what share of the covered records' content the summary holds, and what it lost."""
+    kinds: list[Shown] = []
+    for kind, share in sorted(report.retention.items(), key=lambda item: item[1]):
+        lost = report.lost.get(kind, ())
+        shown = [printable(text[:400]) for text in lost[:MAX_LOST_SHOWN]]
+        kinds.append({"kind": kind, "percent": round(100 * share), "lost": shown, "more": len(lost) - len(shown)})
+    return kinds
 
 
 def _fates(plan: Plan, count: int) -> list[Fate]:

@@ -176,11 +176,8 @@ def run_job(job: Job, run_config: RunConfig, outputs: Outputs, processes: int = 
     if outputs.emit:
         outputs.emit(InputBegan(path=path))
     try:
-        if (
-            path != STDIN
-            and run_config.min_age_seconds
-            and streams.look_at(path).age_seconds() < run_config.min_age_seconds
-        ):
+        least_seconds = run_config.min_age_seconds if path != STDIN else 0.0
+        if least_seconds and streams.look_at(path).age_seconds() < least_seconds:
             return InputReport(path=path, outcome=Outcome.SKIPPED, reason="live")
         report = compact_input(job, run_config, outputs, processes).report()
         hooks = run_config.hooks
@@ -288,13 +285,7 @@ def _rows(
 
         maker.planned = planned
     maker.only_plans = run_config.purpose is Purpose.PLAN
-    wanted = {"show": run_config.view, "page": run_config.page}
-    views = {name: view for name, view in wanted.items() if view and getattr(outputs, name)}
-    if outputs.save:
-        from compactor_cli.run.documents import plan_line
-
-        views["save"] = lambda _, row: plan_line(path, row.plan, row.summary_text, row.report.summary_source)
-    maker.views = views
+    maker.views = _views(path, run_config, outputs)
     for finished in _finished_rows(job, run_config, records, maker, processes):
         if outputs.failed_row and finished.report.outcome is Outcome.FAILED:
             outputs.failed_row(tally.count, finished.report.reason, finished.output)
@@ -313,6 +304,17 @@ def _rows(
         yield finished
     if run_config.model_run:
         run_config.model_run.settle()
+
+
+def _views(path: str, run_config: RunConfig, outputs: Outputs) -> dict[str, View]:
+    """What else the outputs want to be made of each transcript of this input, by the field of `Outputs`."""
+    made = {"show": run_config.view, "page": run_config.page}
+    views = {name: view for name, view in made.items() if view and getattr(outputs, name)}
+    if outputs.save:
+        from compactor_cli.run.documents import plan_line
+
+        views["save"] = lambda _, row: plan_line(path, row.plan, row.summary_text, row.report.summary_source)
+    return views
 
 
 def _finished_rows(

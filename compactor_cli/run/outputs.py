@@ -13,14 +13,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from compactor_cli.archive import atomic
-from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, replace, system_errors
+from compactor_cli.archive.atomic import Existing, append, atomic_writer, followed, is_special, system_errors
 from compactor_cli.model.errors import Changed, CompactError, OutputError, UsageError
 from compactor_cli.model.report import LISTED, InputReport, Outcome, TranscriptReport
 from compactor_cli.model.value import dataclass
@@ -31,16 +31,10 @@ from compactor_cli.read.streams import BUFFER_BYTES, NO_LIMITS, STDIN, Compressi
 from compactor_cli.run.rows import LEFT_AS_IT_WAS
 
 if TYPE_CHECKING:
-    from compactor_cli.archive.store import Archive, ArchiveWriter, Blob, Part
+    from compactor_cli.archive.store import Archive, ArchiveWriter, ManifestEntry, Part
 
 
 STDOUT = "-"
-Ready = Callable[[str, int], object]
-Warn = Callable[[str], object]
-
-
-def _ignore(*values: object) -> None:
-    pass
 
 
 class TargetKind(StrEnum):
@@ -89,39 +83,42 @@ def plan_targets(sources: Sequence[InputSource], destination: Destination) -> tu
     if sum(map(bool, ways)) > 1:
         raise UsageError("-o, --output-dir, -i and --append exclude one another", next_step="choose one")
     if destination.in_place or destination.append:
-        kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
-        for source in sources:
-            if source.path == STDIN:
-                option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
-                advice = f"name a file, or leave {option} out"
-                raise UsageError(f"standard input cannot be {what}", next_step=advice)
-            if is_special(source.path):
-                # Refused before it is opened: opening a pipe that nobody writes to would wait for ever.
-                advice = "leave it out, or write with -o"
-                raise UsageError("is not a regular file", place=source.path, next_step=advice)
-        return tuple(Target(path=source.path, kind=kind, existing=destination.existing) for source in sources)
-    folder = destination.output_dir
-    targets: list[Target] = []
-    for source in sources:
-        if not folder and destination.output in ("", STDOUT):
-            targets.append(Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress))
-            continue
-        path = Path(destination.output)
-        if folder:
-            path = Path(folder, "stdin.jsonl" if source.path == STDIN else source.name)
-        else:
-            check_folder(destination.output)
-        compression = streams.compression_named(path.name)
-        if compression is Compression.NONE:
-            compression = destination.compress
-            path = path.with_name(path.name + compression.suffix) if folder else path
-        existing = destination.existing
-        targets.append(Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=existing))
-    if not folder and len(targets) > 1:
+        return tuple(_own_target(source.path, destination) for source in sources)
+    targets = tuple(_new_target(source, destination) for source in sources)
+    if not destination.output_dir and len(targets) > 1:
         advice = "use --output-dir DIR, or -i to replace them"
         raise UsageError("several inputs would be joined into one output", next_step=advice)
     _check_apart(sources, targets)
-    return tuple(targets)
+    return targets
+
+
+def _own_target(path: str, destination: Destination) -> Target:
+    """The input as its own target, to be replaced or appended to."""
+    if path == STDIN:
+        option, what = ("--append", "appended to") if destination.append else ("-i", "replaced")
+        raise UsageError(f"standard input cannot be {what}", next_step=f"name a file, or leave {option} out")
+    if is_special(path):
+        # Refused before it is opened: opening a pipe that nobody writes to would wait for ever.
+        raise UsageError("is not a regular file", place=path, next_step="leave it out, or write with -o")
+    kind = TargetKind.APPEND if destination.append else TargetKind.IN_PLACE
+    return Target(path=path, kind=kind, existing=destination.existing)
+
+
+def _new_target(source: InputSource, destination: Destination) -> Target:
+    """Standard output, the file that is named, or the source's file below the output folder."""
+    folder = destination.output_dir
+    if not folder and destination.output in ("", STDOUT):
+        return Target(path=STDOUT, kind=TargetKind.STDOUT, compression=destination.compress)
+    if folder:
+        path = Path(folder, "stdin.jsonl" if source.path == STDIN else source.name)
+    else:
+        check_folder(destination.output)
+        path = Path(destination.output)
+    compression = streams.compression_named(path.name)
+    if compression is Compression.NONE:
+        compression = destination.compress
+        path = path.with_name(path.name + compression.suffix) if folder else path
+    return Target(path=str(path), kind=TargetKind.FILE, compression=compression, existing=destination.existing)
 
 
 def check_folder(path: str) -> None:
@@ -204,7 +201,12 @@ def check_writable(target: Target, archive: Path | None) -> None:
 
 
 @contextmanager
-def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Warn = _ignore) -> Iterator[IO[bytes]]:
+def open_target(
+    target: Target,
+    source: Stream,
+    ready: Callable[[str, int], object] = lambda sha256, size_bytes: None,
+    warn: Callable[[str], object] = lambda text: None,
+) -> Iterator[IO[bytes]]:
     """Open a writer for one result; unless the target is a stream, the result takes effect if the block does not raise.
 
     In place, the result has the source's compression and mode; `Changed` or `InUse` is raised, and the file left as it
@@ -220,7 +222,7 @@ def open_target(target: Target, source: Stream, ready: Ready = _ignore, warn: Wa
         check_replaceable(target.path, target.existing)
         if source.look is None:
             raise OutputError("is not a regular file", place=target.path, next_step="leave -i out")
-        take = partial(replace, old=source.file.fileno(), look=source.look, ready=ready)
+        take = partial(atomic.replace, old=source.file.fileno(), look=source.look, ready=ready)
         opened, compression = atomic_writer(target.path, take=take, warn=warn), source.compression
     else:
         mode = atomic.DEFAULT_MODE
@@ -268,7 +270,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         self._offset = 0
         self._states = 0
         self._part: Part | None = None
-        self._committed: tuple[Blob, InputTally] | None = None
+        self._committed: ManifestEntry | None = None
 
     def __exit__(self, *raised: object) -> None:
         self._stack.close()
@@ -301,26 +303,19 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
         archive, writer = self.start()
         if self._part and self._part.sha256 != writer.content.sha256:
             self._list_part()
-        blob = writer.commit()
-        self.stored = str(archive.folder / blob.stored)
-        self._committed = blob, tally
+        entry = writer.commit()
+        self.stored = str(archive.folder / entry.stored)
+        source = self._path if self._path == STDIN else str(Path(self._path).absolute())
+        self._committed = replace(entry, records=tally.record_count, dialect=tally.dialect, source=source)
 
     def record(self, written_sha256: str = "", written_bytes: int = 0) -> None:
         """List the original in the manifest, durably, before its compaction takes effect.
 
         ``written_*`` are of what takes its place, if anything does; `undo` recognises the file by them.
         """
-        if self._archive is None or self._committed is None:
-            return
-        blob, tally = self._committed
-        source = self._path if self._path == STDIN else str(Path(self._path).absolute())
-        self._archive.record(
-            blob,
-            records=tally.record_count,
-            dialect=tally.dialect,
-            source=source,
-            written=(written_sha256, written_bytes),
-        )
+        if self._archive is not None and self._committed is not None:
+            entry = replace(self._committed, written_sha256=written_sha256, written_bytes=written_bytes)
+            self._archive.record(entry)
 
     def journal(self, data: bytes) -> AbstractContextManager[None]:
         """Keep ``data`` in the archive while it is appended to the file, so that a killed run can be completed."""
@@ -328,7 +323,7 @@ class ArchiveOnChange(AbstractContextManager["ArchiveOnChange"]):
 
         if self._archive is None or self._committed is None:
             return nullcontext()
-        return journal(self._archive.folder, self._path, self._committed[0], data)
+        return journal(self._archive.folder, self._path, self._committed, data)
 
     def start(self) -> tuple[Archive, ArchiveWriter]:
         """The archive and its writer, which has by then got all that was read from the stream.

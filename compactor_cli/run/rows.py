@@ -196,21 +196,20 @@ class RowMaker:
             return self.passed(transcript, transcript.fault)
         try:
             transcript = self._with_original(transcript)
-            counter = self._counter(transcript)
             warnings: tuple[str, ...] = ()
             estimate = None
             if saved := self._saved(transcript):
                 plan = saved.plan
             elif self.engine:
                 try:
-                    plan, _ = self.engine.plan(transcript, self.settings, counter, self.mode)
+                    plan, _ = self.engine.plan(transcript, self.settings, self._counter(transcript), self.mode)
                 except PluginFailed as failure:
                     if self.engine.when_failing is WhenFailing.FAIL:
                         raise
-                    plan, warnings = self._planned(transcript, counter), (_fallback_warning(failure),)
+                    plan, warnings = self._planned(transcript), (_fallback_warning(failure),)
             else:
-                plan = self._planned(transcript, counter)
-                if self.estimate and (request := self._request(transcript, plan, counter)):
+                plan = self._planned(transcript)
+                if self.estimate and (request := self._request(transcript, plan)):
                     estimate = self.estimate(request)
         except Exception as error:
             return self.passed(transcript, error)
@@ -218,11 +217,12 @@ class RowMaker:
         report = replace(report, warnings=(*report.warnings, *warnings))
         return Compaction(output=b"", plan=plan, report=report, estimate=estimate)
 
-    def _planned(self, transcript: Transcript, counter: Counter, settings: Settings | None = None) -> Plan:
-        settings = settings or self.settings
+    def _planned(self, transcript: Transcript, settings: Settings | None = None) -> Plan:
+        settings, counter = settings or self.settings, self._counter(transcript)
         return plan_transcript(transcript, settings, counter=counter, mode=self.mode, importance=self.importance)
 
-    def _request(self, transcript: Transcript, plan: Plan, counter: Counter) -> Request | None:
+    def _request(self, transcript: Transcript, plan: Plan) -> Request | None:
+        counter = self._counter(transcript)
         return summary_request(transcript, self.settings, plan, counter=counter, load_state=self.load_state)
 
     def _with_original(self, transcript: Transcript, generations: int = _MOST_GENERATIONS) -> Transcript:
@@ -383,23 +383,22 @@ class RowMaker:
         return done
 
     def _built_in(self, transcript: Transcript, guidance: str, saved: Saved | None) -> Compaction:
-        counter = self._counter(transcript)
         plan = saved.plan if saved else None
         if guidance and not plan and self.settings.keep.by not in UNBROKEN:
             # What a person asks for is also kept more readily, not only summarised.
             focused = replace(self.settings, focus=f"{self.settings.focus} {guidance}".strip())
-            plan = self._planned(transcript, counter, focused)
+            plan = self._planned(transcript, focused)
         if self.ask:
-            plan = plan or self._planned(transcript, counter)
+            plan = plan or self._planned(transcript)
             feedback = self.ask(transcript, plan) if plan.changes else ""
             guidance = "\n".join(filter(None, (feedback, guidance)))
         if self.planned:
-            plan = plan or self._planned(transcript, counter)
+            plan = plan or self._planned(transcript)
             self.planned(transcript, plan)
         done = compact_transcript(
             transcript,
             self.settings,
-            counter=counter,
+            counter=self._counter(transcript),
             summariser=self.summariser(guidance),
             load_state=self.load_state,
             plan=plan,
@@ -409,18 +408,21 @@ class RowMaker:
             importance=self.importance,
             archived=self.archived,
         )
-        if saved and done.changed and without_preface(done.summary_text) != without_preface(saved.summary):
-            advice = "plan again: the summary depends on the version and on the archive"
-            raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
         if done.changed:
-            least = self.settings.min_retention_ratio
-            short = [f"{kind} {share:.0%}" for kind, share in done.report.retention.items() if share < least]
-            if short:
-                what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
-                raise OutputError(what, next_step="raise the target, or lower min-retention")
-        if self.example and done.summary_text and (request := self._request(transcript, done.plan, counter)):
+            self._check_summary(transcript, done, saved)
+        if self.example and done.summary_text and (request := self._request(transcript, done.plan)):
             return replace(done, example=self.example(request, done.summary_text))
         return done
+
+    def _check_summary(self, transcript: Transcript, done: Compaction, saved: Saved | None) -> None:
+        """Raise `OutputError` if the summary is not the saved one, or keeps less than the settings demand."""
+        if saved and without_preface(done.summary_text) != without_preface(saved.summary):
+            advice = "plan again: the summary depends on the version and on the archive"
+            raise InvariantError("the summary would not be the planned one", next_step=advice, place=_place(transcript))
+        least = self.settings.min_retention_ratio
+        if short := [f"{kind} {share:.0%}" for kind, share in done.report.retention.items() if share < least]:
+            what = f"too little of the middle survives ({', '.join(short)}; wanted {least:.0%})"
+            raise OutputError(what, next_step="raise the target, or lower min-retention")
 
     def _saved(self, transcript: Transcript) -> Saved | None:
         if self.plans is None:

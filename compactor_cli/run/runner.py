@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from compactor_cli import __version__
 from compactor_cli.archive.atomic import write_private
 from compactor_cli.model.errors import CompactError, TryLater
-from compactor_cli.model.report import InputReport, Listener, Outcome, without_progress
+from compactor_cli.model.report import BytesRead, Event, InputReport, Listener, Outcome
 from compactor_cli.plan.tokens import load_vocabulary
 from compactor_cli.plan.trigger import named_window_tokens
 from compactor_cli.read.streams import Compression, Look, compression_named, content_sha256, look_at
@@ -162,17 +162,11 @@ def _in_processes(
     handed_out = 0
 
     def tasks() -> Iterator[Sequence[Job]]:
-        """Groups of neighbouring jobs: few enough that all processes get some, and closed by a large file."""
         nonlocal handed_out
-        most = min(-(-len(jobs) // (processes * CHUNKS_PER_PROCESS)), CHUNK_FILES)
-        size_bytes = 0
-        for number, job in enumerate(jobs, 1):
-            size_bytes += _size_bytes(job.source.path)
-            if number - handed_out < most and size_bytes < CHUNK_BYTES and number < len(jobs):
-                continue
+        for task in _tasks(jobs, processes):
             if stopped:
                 return
-            task, handed_out, size_bytes = jobs[handed_out:number], number, 0
+            handed_out += len(task)
             yield task
 
     died = CompactError("the process that worked on it died", next_step="too little memory? run it alone, with -j 1")
@@ -189,6 +183,17 @@ def _in_processes(
             for late, _ in workers.late:
                 outputs.late(late)
     yield from map(_not_reached, jobs[handed_out:])
+
+
+def _tasks(jobs: Sequence[Job], processes: int) -> Iterator[Sequence[Job]]:
+    """Groups of neighbouring jobs: few enough that all processes get some, and closed by a large file."""
+    most = min(-(-len(jobs) // (processes * CHUNKS_PER_PROCESS)), CHUNK_FILES)
+    begin = size_bytes = 0
+    for number, job in enumerate(jobs, 1):
+        size_bytes += _size_bytes(job.source.path)
+        if number - begin == most or size_bytes >= CHUNK_BYTES or number == len(jobs):
+            yield jobs[begin:number]
+            begin, size_bytes = number, 0
 
 
 def _passed_on(held: _Held, outputs: Outputs) -> InputReport:
@@ -213,12 +218,15 @@ def _holding_work(run_config: RunConfig, wanted: Outputs, emit: Listener | None 
         def holder(name: str) -> Callable[[Any], object] | None:
             return (lambda value: held.append((name, value))) if getattr(wanted, name) else None
 
-        events = holder("emit")
+        def hold_event(event: Event) -> None:
+            if not isinstance(event, BytesRead):
+                held.append(("emit", event))
+
         outputs = Outputs(
             show=holder("show"),
             save=holder("save"),
             training_rows=holder("training_rows"),
-            emit=emit or (without_progress(events) if events else None),
+            emit=emit or (hold_event if wanted.emit else None),
         )
         report = _not_reached(job) if stopped else run_job(job, run_config, outputs)
         stopped = stopped or _stops(report, run_config)

@@ -17,7 +17,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -166,8 +166,7 @@ class ShardMetrics:
     seconds: float = 0.0  # of all processes together
 
     def __add__(self, other: ShardMetrics) -> ShardMetrics:
-        names = self.__dataclass_fields__
-        return ShardMetrics(**{name: a + b for name, a, b in zip(names, astuple(self), astuple(other), strict=True)})
+        return ShardMetrics(**{name: getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__})
 
     @property
     def rows(self) -> int:

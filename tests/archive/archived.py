@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.archive.store import Archive, Blob, Part
+from compactor_cli.archive.store import Archive, ManifestEntry, Part
 
 
 def said(*texts: str, time: str = "") -> list[dict[str, Any]]:
@@ -21,7 +22,7 @@ def session(messages: Sequence[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(message, ensure_ascii=False).encode() + b"\n" for message in messages)
 
 
-def add(archive: Archive, data: bytes) -> Blob:
+def add(archive: Archive, data: bytes) -> ManifestEntry:
     """Store an original that is at hand."""
     with archive.writer() as writer:
         writer(data)
@@ -32,11 +33,11 @@ def store(folder: Path, *messages: dict[str, Any], source: str = "/s/a.jsonl", a
     """Archive a session; its hash."""
     archive = Archive(folder)
     blob = add(archive, session(messages))
-    archive.record(blob, records=len(messages), dialect="openai-chat", source=source, compacted_at=at)
+    archive.record(replace(blob, records=len(messages), dialect="openai-chat", source=source, compacted_at=at))
     return blob.sha256
 
 
-def store_rows(folder: Path, *rows: bytes, listed: Sequence[int]) -> Blob:
+def store_rows(folder: Path, *rows: bytes, listed: Sequence[int]) -> ManifestEntry:
     """Archive rows as one original in which only some were compacted."""
     import hashlib
 
@@ -48,7 +49,7 @@ def store_rows(folder: Path, *rows: bytes, listed: Sequence[int]) -> Blob:
                 writer.add_part(Part(sha256=hashlib.sha256(row).hexdigest(), offset=offset, length=len(row)))
             offset += len(row)
         blob = writer.commit()
-    archive.record(blob, records=len(rows), dialect="openai-chat", source="/s/rows.jsonl")
+    archive.record(replace(blob, records=len(rows), dialect="openai-chat", source="/s/rows.jsonl"))
     return blob
 
 

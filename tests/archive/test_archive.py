@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def files(folder: Path) -> list[str]:
 def test_an_original_is_stored_under_its_hash_for_its_owner_only(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "x" / "archive")
     blob = add(archive, DATA)
-    assert (blob.sha256, blob.size_bytes, blob.stored) == (SHA, len(DATA), f"{SHA[:2]}/{SHA}.jsonl.zst")
+    assert (blob.sha256, blob.bytes, blob.stored) == (SHA, len(DATA), f"{SHA[:2]}/{SHA}.jsonl.zst")
     assert files(archive.folder) == [blob.stored]
     assert stat.S_IMODE((archive.folder / blob.stored).stat().st_mode) == 0o600
     assert {stat.S_IMODE(item.stat().st_mode) for item in (archive.folder, archive.folder / SHA[:2])} == {0o700}
@@ -179,8 +180,9 @@ def test_counter_tables_are_found_by_their_hash(tmp_path: Path) -> None:
 def test_every_compaction_is_a_line_of_the_manifest(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     blob = add(archive, DATA)
-    first = archive.record(blob, records=3, dialect="pi", source="/s/a.jsonl", compacted_at="2026-01-01T00:00:00Z")
-    archive.record(blob, records=3, dialect="pi", source="-")
+    first = replace(blob, records=3, dialect="pi", source="/s/a.jsonl", compacted_at="2026-01-01T00:00:00Z")
+    archive.record(first)
+    archive.record(replace(blob, records=3, dialect="pi", source="-"))
     lines = (tmp_path / MANIFEST).read_bytes().splitlines()
     assert json.loads(lines[0]) == {
         "sha256": SHA,
@@ -200,14 +202,14 @@ def test_a_torn_line_of_the_manifest_does_not_spoil_the_next(tmp_path: Path) -> 
     archive = Archive(tmp_path)
     blob = add(archive, DATA)
     (tmp_path / MANIFEST).write_bytes(b'{"sha256": "to')
-    archive.record(blob, records=1, dialect="", source="")
+    archive.record(replace(blob, records=1, source=""))
     assert [entry.sha256 if entry else None for _, entry in read_entries(tmp_path)] == [None, SHA]
 
 
 def test_a_full_disk_leaves_the_manifest_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = Archive(tmp_path)
     blob = add(archive, DATA)
-    archive.record(blob, records=1, dialect="", source="first")
+    archive.record(replace(blob, records=1, source="first"))
     before = (tmp_path / MANIFEST).read_bytes()
     writing = os.write
     calls = iter(range(9))
@@ -220,7 +222,7 @@ def test_a_full_disk_leaves_the_manifest_as_it_was(tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write)
         with pytest.raises(OutputError, match="full"):
-            archive.record(blob, records=1, dialect="", source="second")
+            archive.record(replace(blob, records=1, source="second"))
     assert (tmp_path / MANIFEST).read_bytes() == before
 
 
@@ -230,7 +232,7 @@ def test_lines_added_at_the_same_time_stay_whole(tmp_path: Path) -> None:
 
     def record() -> None:
         for _ in range(10):
-            archive.record(blob, records=1, dialect="", source="s" * 5000)
+            archive.record(replace(blob, records=1, source="s" * 5000))
 
     threads = [threading.Thread(target=record) for _ in range(4)]
     for thread in threads:
@@ -256,14 +258,14 @@ def test_the_archive_lies_next_to_a_replaced_file_else_in_the_data_folder(
 
 def test_a_source_whose_name_is_not_utf8_is_in_the_manifest(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
-    archive.record(add(archive, DATA), records=3, dialect="pi", source=os.fsdecode(b"/s/\xff\xc3\xa9.jsonl"))
+    archive.record(replace(add(archive, DATA), records=3, dialect="pi", source=os.fsdecode(b"/s/\xff\xc3\xa9.jsonl")))
     assert [entry and entry.source for _, entry in read_entries(tmp_path)] == ["/s/\\xff\u00e9.jsonl"]
 
 
 @pytest.mark.parametrize("odd", [{"records": []}, {"bytes": "1"}, {"source": {}}, {"written_bytes": True}])
 def test_a_line_with_values_of_other_types_is_no_entry(tmp_path: Path, odd: dict[str, object]) -> None:
     archive = Archive(tmp_path)
-    archive.record(add(archive, DATA), records=3, dialect="pi", source="-")
+    archive.record(replace(add(archive, DATA), records=3, dialect="pi", source="-"))
     line = json.loads((tmp_path / MANIFEST).read_bytes())
     (tmp_path / MANIFEST).write_text(json.dumps(line | odd) + "\n")
     assert list(read_entries(tmp_path)) == [(1, None)]

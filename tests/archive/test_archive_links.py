@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def theirs(tmp_path: Path) -> Path:
 def store(folder: Path) -> str:
     archive = Archive(folder)
     blob = add(archive, DATA)
-    archive.record(blob, records=3, dialect="openai-chat", source=str(folder / "a.jsonl"))
+    archive.record(replace(blob, records=3, dialect="openai-chat", source=str(folder / "a.jsonl")))
     return blob.sha256
 
 
@@ -143,7 +144,7 @@ def test_what_belongs_to_another_user_is_refused(tree: Path) -> None:
 def test_the_name_of_a_folder_is_data_in_the_line_of_the_manifest(tree: Path) -> None:
     source = tree / 'a"\n$(touch PWNED)\x1b[2J.jsonl'
     archive = Archive(tree / ".transcripts")
-    archive.record(add(archive, DATA), records=3, dialect="openai-chat", source=str(source))
+    archive.record(replace(add(archive, DATA), records=3, dialect="openai-chat", source=str(source)))
     (line,) = (tree / ".transcripts" / MANIFEST).read_bytes().splitlines()
     assert b"\x1b" not in line
     ((_, entry),) = read_entries(tree / ".transcripts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,8 @@ def test_a_line_that_was_still_being_written_is_had_as_it_was(tmp_path: Path) ->
 def test_what_was_rewritten_or_lies_elsewhere_is_kept_next_to_it(tmp_path: Path) -> None:
     elsewhere = store(tmp_path, *SAID[:2])
     in_place = add(Archive(tmp_path), session(SAID[:4]))
-    written = (hashlib.sha256(b"x").hexdigest(), 1)
-    Archive(tmp_path).record(in_place, records=4, dialect="", source="/s/live.jsonl", written=written)
+    written = {"written_sha256": hashlib.sha256(b"x").hexdigest(), "written_bytes": 1}
+    Archive(tmp_path).record(replace(in_place, records=4, source="/s/live.jsonl", **written))
     rewritten = _stored(tmp_path, session(SAID[1:6]))
     last = _stored(tmp_path, session(SAID))
     unnamed = _stored(tmp_path, session([*SAID, *SAID]), source="")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +243,7 @@ def test_a_replaced_file_that_was_left_behind_goes_if_the_archive_has_it(tmp_pat
     archive = Archive(tmp_path / ".transcripts")
     left = leave(tmp_path, swap_name(NEW), OLD)
     assert sweep(tmp_path, [archive.folder]) == (left,)
-    archive.record(add(archive, OLD), records=1, dialect="", source=str(tmp_path / "session.jsonl"))
+    archive.record(replace(add(archive, OLD), records=1, source=str(tmp_path / "session.jsonl")))
     assert sweep(tmp_path, [archive.folder]) == ()
     assert names(tmp_path) == [".transcripts"]
 
@@ -257,8 +258,8 @@ def test_what_was_written_to_a_replaced_file_in_the_last_moment_finds_its_place(
     import hashlib
 
     archive = Archive(tmp_path / ".transcripts")
-    written = (hashlib.sha256(NEW).hexdigest(), len(NEW))
-    archive.record(add(archive, OLD), records=1, dialect="", source=str(file), written=written)
+    written = {"written_sha256": hashlib.sha256(NEW).hexdigest(), "written_bytes": len(NEW)}
+    archive.record(replace(add(archive, OLD), records=1, source=str(file), **written))
     file.write_bytes(NEW)
     leave(tmp_path, swap_name(NEW), OLD + LATE)
     assert sweep(tmp_path, [archive.folder]) == ()

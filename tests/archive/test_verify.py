@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from archived import add
 
 from compactor_cli.archive.maintenance import verify
-from compactor_cli.archive.store import MANIFEST, Archive, Blob, Part, stored_blobs
+from compactor_cli.archive.store import MANIFEST, Archive, ManifestEntry, Part, stored_blobs
 from compactor_cli.model.errors import Unreadable
 
 ROWS = (b'{"row":1}\n', b'{"row":2}\n')
 
 
-def make(folder: Path) -> tuple[Archive, Blob]:
+def make(folder: Path) -> tuple[Archive, ManifestEntry]:
     import hashlib
 
     archive = Archive(folder)
@@ -26,7 +27,7 @@ def make(folder: Path) -> tuple[Archive, Blob]:
             writer.add_part(Part(sha256=hashlib.sha256(row).hexdigest(), offset=offset, length=len(row)))
             offset += len(row)
         blob = writer.commit()
-    archive.record(blob, records=2, dialect="openai-chat", source="a.jsonl")
+    archive.record(replace(blob, records=2, dialect="openai-chat", source="a.jsonl"))
     return archive, blob
 
 
@@ -39,7 +40,7 @@ def test_a_sound_archive_is_sound(tmp_path: Path) -> None:
     archive.store_state(b"table")
     found = verify(tmp_path)
     assert not found.problems
-    assert (found.originals, found.transcripts, found.states, found.size_bytes) == (1, 2, 1, 20)
+    assert (found.originals, found.states, found.size_bytes) == (1, 1, 20)
 
 
 def test_a_missing_original_is_named(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_damaged_tables_and_manifest_lines_are_named(tmp_path: Path) -> None:
     (tmp_path / "state" / f"{name}.zst").write_bytes(b"rot")
     with (tmp_path / MANIFEST).open("ab") as file:
         file.write(b"torn\n")
-    archive.record(Blob(sha256=blob.sha256, size_bytes=7, stored=blob.stored), records=1, dialect="", source="")
+    archive.record(replace(blob, bytes=7, records=1, source=""))
     names = problems(tmp_path)
     assert len(names) == 3
     assert sum(MANIFEST in text for text in names) == 2
@@ -100,7 +101,7 @@ def test_an_original_that_is_added_meanwhile_is_no_problem(tmp_path: Path, monke
 
     def found_before(root: Path, *more: str) -> Iterator[tuple[str, Path]]:
         found = list(stored_blobs(root, *more))
-        archive.record(add(archive, b"later"), records=1, dialect="", source="")
+        archive.record(replace(add(archive, b"later"), records=1, source=""))
         return iter(found)
 
     monkeypatch.setattr("compactor_cli.archive.store.stored_blobs", found_before)

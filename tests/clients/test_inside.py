@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_where_no_hook_can_help_the_model_finds_what_is_in_the_archive(inside: I
     other = {"role": "user", "content": " ".join(f"LINE-{number}" for number in range(900))}
     with Archive(folder).writer() as writer:
         writer(json.dumps(other).encode())
-        Archive(folder).record(writer.commit(), records=1, dialect="", source="other")
+        Archive(folder).record(replace(writer.commit(), records=1, source="other"))
     inside.say("MARK-A1 SAY:ok;;", is_new=True)
     assert inside.looked_up() == (False, True)
 
