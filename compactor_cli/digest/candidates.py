@@ -372,9 +372,10 @@ def _is_step(sentence: str, *, goes_on: bool, is_past: bool, is_remark: bool) ->
 
 # What the agent waits for, before it goes on: `two checks are still pending`.
 _IS_PENDING = pattern(
-    r"\bstill (?:\w+ )?(?:in progress|pending|queued|running|waiting|building|starting)\b"
+    r"\bstill (?:in (?:the|its)|(?:\w+ )?(?:in progress|pending|queued|running|waiting|building|starting))\b"
     r"|\b(?:is|are) (?:currently|now) \w+ing (?:its|their|the)\b"
-    r"|\buntil\b[^.!?]* (?:finish|complete|pass|report)(?:es)?\b",
+    r"|\b(?:is|are) (?:now )?(?:in progress|queued|pending|under ?way)\b"
+    r"|\buntil\b[^.!?]* (?:finish|complete|pass|report|exit|end|land)(?:e?s)?\b",
     re.IGNORECASE,
 )
 

@@ -182,8 +182,9 @@ def standing(one: Statement, analysis: Analysis) -> str:
     "Overruled" if it was taken back, "failing" with the check that refutes it, "older" for what a change of code has
     made doubtful, "deleted later" if it names a file that is gone. "Edited later" if one of these happened after it: a
     file was edited of which it gives a line number; a name in it lost its definition; edits had to do with at least
-    half of its names. The last is any edit of their lines for a statement of how things are, else only the removal. So
-    is the end of a turn that edited several files, if later turns edited each of them.
+    half of its names, or, in a statement of how things are, changed each of the files that are its only names. For such
+    a statement any edit of the names' lines counts, else only their removal. So is the end of a turn that edited
+    several files, if later turns edited each of them.
     """
     words = analysis.words
     if one.place in analysis.taken_back.get(one.event, ()):
@@ -205,11 +206,15 @@ def standing(one: Statement, analysis: Analysis) -> str:
         return words.deleted_later
     if not files or one.event < 0:
         return ""
-    if one.event in analysis.finals and analysis.events[one.event].turn in analysis.edited.rewritten:
-        return words.edited_later
     if any(files.get(place["file"], -1) > one.event for place in _LINE_OF_FILE.finditer(one.text)):
         return words.edited_later
-    names = {*_IDENTIFIER.findall(one.text)}
+    names, named = {*_IDENTIFIER.findall(one.text)}, [place[1] for place in _FILE_IN_CODE.finditer(one.text)]
+    is_rewritten = one.event in analysis.finals and analysis.events[one.event].turn in analysis.edited.rewritten
+    if is_rewritten and (names or "`" in one.text or not any(map(str.isdigit, one.text))):
+        return words.edited_later  # numbers without names in code are of data
+    is_of_files = bool(named) and not names and _SAYS_WHAT_IS.search(one.text) is not None
+    if is_of_files and all(files.get(file, -1) > one.event for file in named):
+        return words.edited_later
     # An edit may be just what such a statement says is to be done.
     if touched.keys().isdisjoint(names) or intends(one.text):
         return ""
@@ -260,6 +265,8 @@ _NOT_YET_MADE = pattern(
 )
 # `src/store.py:120`, `store.py:120-140`
 _LINE_OF_FILE = pattern(r"(?:^|[\s`(/])(?P<file>[\w.-]+\.\w+):\d+(?!\d*:\d)")
+# `.editor/settings.json` between backticks
+_FILE_IN_CODE = pattern(r"`(?:[\w.@-]*/)*([\w.-]+\.\w+)`")
 _PROSE = (StatementForm.SENTENCE, StatementForm.ITEM, StatementForm.ROW)
 
 

@@ -398,10 +398,11 @@ _MIN_CHANGED_CHARS = 10
 
 
 class FixingLine(NamedTuple):
-    """A line that fixes a fault; both fields are empty where none is known."""
+    """A line that fixes a fault; the first two fields are empty where none is known."""
 
     line: str = ""
     file: str = ""  # the name of its file, without folders
+    record: int = -1  # of the edit that wrote it
 
 
 def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingLine:
@@ -456,7 +457,7 @@ def fixing_line(fault: str, edits: Sequence[FileOperation], end: int) -> FixingL
         for old, new in one.replaced:
             if (is_rewrite or best in " ".join(old.split())) and best not in " ".join(new.split()):
                 return FixingLine()
-    return FixingLine(best, edit.name)
+    return FixingLine(best, edit.name, edit.record)
 
 
 # How a compiler reports a name that it does not find: `undefined: lowTide`, `cannot find name 'Harbour'`.

@@ -26,7 +26,7 @@ from compactor_cli.digest.cleaning import (
     without_prompt,
     without_removed,
 )
-from compactor_cli.digest.texts import ELLIPSIS, sentences
+from compactor_cli.digest.texts import ELLIPSIS, one_line, sentences
 from compactor_cli.digest.tools import (
     COMMAND_KEYS,
     PATH_KEYS,
@@ -44,6 +44,7 @@ from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     ABOVE_PART,
     NEVER_STARTED,
+    NO_ANSWER,
     OBSERVATION,
     PRUNED_OUTPUT,
     TOOL_ERROR,
@@ -109,6 +110,7 @@ class Event:
     of_client: bool = False
     is_report: bool = False  # what work in the background, or another agent of the team, reports
     stopped_at: int = -1  # the record in which the user stopped the work right after it, without a word; -1: none
+    broken_off: tuple[int, str] = (-1, "")  # the record in which the client says, right after it, why no answer came
 
     @property
     def is_refusal(self) -> bool:
@@ -273,7 +275,10 @@ class _EventReader:
             if isinstance(part, Text) and message.role is Role.ASSISTANT:
                 is_copied = "```" in part.text and bool(message.calls)
                 text = WRITTEN_CALL.sub("", part.text) if is_copied else part.text
-                self._add(EventKind.ASSISTANT, index, spoken_words(self._spoken(text)))
+                spoken = self._spoken(text)
+                self._add(EventKind.ASSISTANT, index, spoken_words(spoken))
+                if self.found and NO_ANSWER.match(spoken):
+                    self.found[-1] = replace(self.found[-1], broken_off=(index, one_line(spoken)))
             elif isinstance(part, ToolCall):
                 self._called(index, part)
             elif isinstance(part, ToolResult) and part.is_recorded:
@@ -467,6 +472,8 @@ class _EventReader:
     def _replied(self, index: int, call: int, result: ToolResult) -> None:
         """Add what the user replied to a call that asked or reported, each answer right after its question."""
         questions, refused = self.asked[call], refusal(result)
+        if result.is_error and not questions and refused is None:
+            self.found[call] = replace(self.found[call], text="")  # a report that was not taken was not given
         if refused is not None or result.is_error:
             replies: tuple[str, ...] = (refused or "",)
         else:

@@ -120,7 +120,7 @@ def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[t
         if not (is_gone(run) or never_ran(run) or _PRINTS_CODES.search(run.command) or _ends_quietly(run))
         # A log from before the last commit does not show the newest one.
         if not (LOG_LINE.match(run.line) and run.event < committed_at and run.event not in committed)
-        if not (_is_deleted_branch(run, analysis.runs) or _is_of_removed(run, removed))
+        if not _is_of_removed(run, removed)
         if run.acts_outside or is_check(run.command) or not _is_past(run, shown_last)
         # A check that ran again within a longer command may have other results by now.
         if not (run.event in analysis.work.older and _is_in_a_later_one(run, analysis.runs))
@@ -262,14 +262,10 @@ def _is_shown_elsewhere(run: Run, stated: Mapping[int, str], branch: str) -> boo
     """
     if run.outcome is CommandOutcome.FAILED:
         return run.event in stated or any(map(run.line.__contains__, stated.values()))
-    return run.line.startswith(("Switched to branch '", "Already on '")) and bool(branch)
+    return bool(branch) and _MOVES_TO_BRANCH.match(run.line) is not None
 
 
-def _is_deleted_branch(run: Run, runs: Sequence[Run]) -> bool:
-    """Whether a run made a branch that was deleted since."""
-    made = _NEW_BRANCH.search(run.line)
-    later = (one.output for one in runs if one.event >= run.event)
-    return made is not None and any(f"Deleted branch {made[1]} " in output for output in later)
+_MOVES_TO_BRANCH = pattern(r"(?:Switched to|Already on|[Bb]ranch) (?:a new branch )?['\"]|Switched to branch ")
 
 
 def _ends_quietly(run: Run) -> bool:
@@ -378,7 +374,6 @@ _ASKS_STATUS = pattern(r"\b(?:status|ps|ls|list|show|get|capture|logs?|wait)\b")
 # A name that was given to one thing, words joined by hyphens: `tide-gauge-2`.
 _NAME_OF_ONE = pattern(r"(?<![\w./-])[a-z]\w*(?:-\w+)+(?![\w./-])")
 _REMOVES = pattern(r"\b(?:remove|delete|destroy|kill|close|stop|down)((?: [\w./-]+)+)")
-_NEW_BRANCH = pattern(r"Switched to a new branch '([^']+)'")
 # A stash, or a script in /tmp: what is still stashed stands among the open items.
 _IN_PASSING = re.compile(r"\bgit stash\b|^(?:cat >|python3?|bash|sh|node) ?/tmp/")
 

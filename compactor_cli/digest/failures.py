@@ -324,7 +324,12 @@ GUESS = pattern(
 def _is_about(run: Run, change: FileOperation) -> bool:
     """Whether a change may concern a failure; if a compiler named places, it is to a file or a word in those lines."""
     found = () if failure_parts(run.line)[0] else places_in(run.output)
-    if not found or change.name in _MANIFESTS or any(change.name in line for line in found):
+    if (
+        not found
+        or change.name in _MANIFESTS
+        or _CONFIGURES.search(change.name)
+        or any(change.name in line for line in found)
+    ):
         return True
     words = {word for line in found for word in _WORD.findall(COMPILER_PLACE.split(line)[-1])}
     return not words.isdisjoint(_WORD.findall("\n".join(map("\n".join, change.replaced))))
@@ -332,6 +337,11 @@ def _is_about(run: Run, change: FileOperation) -> bool:
 
 _WORD = pattern(r"[^\W\d]\w{2,}")
 _MANIFESTS = ("package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml")  # of packages and tasks
+# The settings of a checker: `biome.json`, `tsconfig.build.json`, `.eslintrc`, `eslint.config.mjs`.
+_CONFIGURES = pattern(
+    r"^\.?(?:babel|biome|eslint|jest|mypy|oxlint|prettier|pytest|ruff|stylelint|tsconfig|vitest)(?:rc|\.config)?"
+    r"(?:\.[\w.-]+)?$"
+)
 
 
 def _judged(

@@ -86,6 +86,7 @@ class FixedWords:
     by_others = _Word("committed outside this session", "在本会话之外提交", "このセッション外でコミット")
     stale = _Word("Passed before the newest edits of", "在以下最新改动之前通过", "次の最新編集より前に成功")
     stopped = _Word("Stopped by the user", "被用户中止", "利用者が中止")
+    broken_off = _Word("Broken off", "中断", "中断")
     stopped_before = _Word("Stopped by the user before that", "此前被用户中止", "その前に利用者が中止")
     refused = _Word("refused by the user", "被用户拒绝", "利用者が拒否")
     approved = _Word("approved by the user", "用户已同意", "利用者が承認")

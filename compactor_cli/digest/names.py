@@ -68,6 +68,10 @@ class Labels(dict[int, Label]):
             # The label of a search that found nothing names where it looked, which the answer does not.
             where = argument(call.arguments, _SCOPE_KEYS)
             text += f" ({where})" if where else ""
+        elif is_answer and not path and is_search(call):
+            # The lines found in a single file do not name it.
+            file = argument(call.arguments, PATH_KEYS)
+            text += f" ({file})" if "." in file.rpartition("/")[2] else ""
         label = self[number] = Label(text, is_file=bool(path))
         return label
 
@@ -365,18 +369,30 @@ def _of_patterns(lines: Lines, slashed: Mapping[int, str]) -> set[int]:
     left = dict(slashed)
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if left else ():
         for row in left.keys() & rows:
-            if re.search(rf"(?:^|[\s\"'=:,]|(?<![\w)])`)\"?{re.escape(left[row])}(?![\w.]*\))", text):
+            places = _places(left[row], text)
+            if any(_OPENS_WORD.search(text, max(0, at - 3), at) and not _CLOSES.match(text, end) for at, end in places):
                 del left[row]
     return set(left)
 
 
 _SLASHED = re.compile(r"/[\w.:-]+")
+_OPENS_WORD, _CLOSES = re.compile(r"(?:\A|[\s\"'=:,]|(?<![\w)])`)\"?\Z"), re.compile(r"[\w.]*\)")
 
 
-# Not after a letter, a bracket, a backslash or `::`, nor after the dot of a hidden file; a path not after a `$` or `>`,
-# another name not after a hyphen.
-_BEGINS_PATH = r"(?<![$>])"
-_BEGINS_WHOLE = r"(?<![\w)\]}*\\])(?<!::)(?<![\s/\"'`]\.)(?<!^\.)"
+def _places(name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a name stands in a text: start and end of each place."""
+    at = text.find(name)
+    while at >= 0:
+        yield at, at + len(name)
+        at = text.find(name, at + 1)
+
+
+# What a name is a part of where this stands before it: a letter, a bracket, a backslash, `::`, the dot of a hidden
+# file; before a path also `$` and `>`, before another name a hyphen.
+_BEFORE_PATH = re.compile(r"(?:[\w)\]}*\\$>]|::|(?:\A|[\s/\"'`])\.)\Z")
+_BEFORE_NAME = re.compile(r"(?:[\w)\]}*\\-]|::|(?:\A|[\s/\"'`])\.)\Z")
+# What stands after it then; after `/tide` also `:show`.
+_AFTER, _AFTER_SLASHED = re.compile(r"[*%]"), re.compile(r"[*%]|:\w")
 
 
 def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
@@ -385,16 +401,21 @@ def _cut_out(lines: Lines, named: Mapping[int, str]) -> set[str]:
     As the end of a path with parentheses, `(tide)/pier.py`, a folder of one with backslashes, a part of a pattern,
     `*_test.go`, or of a share, `from_60%`, or a hidden file without its dot.
     """
-    begins = {row: _BEGINS_WHOLE + (_BEGINS_PATH if "/" in name else r"(?<!-)") for row, name in named.items()}
-    ends = {row: r"(?![*%])" + r"(?!:\w)" * bool(_SLASHED.fullmatch(name)) for row, name in named.items()}
-    wholes = {row: re.compile(rf"{begins[row]}{re.escape(name)}{ends[row]}") for row, name in named.items()}
-    cut: set[int] = set()
+
+    def is_whole(name: str, text: str) -> bool:
+        before = _BEFORE_PATH if "/" in name else _BEFORE_NAME
+        after = _AFTER_SLASHED if _SLASHED.fullmatch(name) else _AFTER
+        places = _places(name, text)
+        return any(not (before.search(text, max(0, at - 2), at) or after.match(text, end)) for at, end in places)
+
+    left, cut = dict(named), set[int]()
     for text, rows in zip(lines.numbers, lines.atoms, strict=True) if named else ():
-        found = {row: wholes[row].search(text) is not None for row in wholes.keys() & rows}
-        cut |= {row for row, is_whole in found.items() if not is_whole}
-        for row in (row for row, is_whole in found.items() if is_whole):
-            cut.discard(row)
-            del wholes[row]
+        for row in left.keys() & rows:
+            if is_whole(left[row], text):
+                cut.discard(row)
+                del left[row]
+            else:
+                cut.add(row)
     return {named[row] for row in cut}
 
 

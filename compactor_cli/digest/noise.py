@@ -340,12 +340,18 @@ def is_signature(text: str) -> bool:
 
 
 def is_amid_code(text: str) -> bool:
-    """Whether a line of a file is code that defines nothing, and so means little without the lines around it."""
+    """Whether a line of a file means little without those around it: code that defines nothing, a part of a comment."""
+    text = _FOUND_AT.sub("", text)
+    if comment := _COMMENT.match(text):
+        return not (comment[1][:1].isupper() and comment[1].endswith((".", "!", "?", ":")))
     if _ENTRY.match(text) or _LOCAL.match(text):
         return True
     return not (_CODE_MARKS.isdisjoint(text) or is_signature(text))
 
 
+# Where a search found a line: `src/gauge.ts:27:`
+_FOUND_AT = re.compile(r"^(?:[\w./@-]+:)?\d+:\s*")
+_COMMENT = re.compile(r"(?://|/?\*+|--) +(.*?)[ */]*\Z")
 _CODE_MARKS = frozenset("=(){};[]<>")
 # An entry of a literal (`createdAt: row.created_at,`), and a local value (`const level = read(gauge)`).
 _ENTRY = re.compile(r"[A-Za-z_$][\w$.]*(?:\??:\s+\S.*)?,$|[A-Za-z_$][\w$]*(?:\?: \w[\w.<>\[\]]*|:)$")

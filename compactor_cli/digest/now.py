@@ -279,6 +279,10 @@ def _status_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCach
         if stop.refusal == "" and stop.call >= 0 and not _is_answered_in_kept(stop.record, analysis):
             stopped = f"{words.stopped}{words.colon}{_call_words(analysis.events[stop.call])}"
             yield Item(text=f"{words.waiting} ({stopped})", records=(stop.record,))
+        elif stop.broken_off[1] and not _is_answered_in_kept(stop.record, analysis):
+            record, why = stop.broken_off
+            text = f"{words.broken_off}{words.colon}{words.quoted(opening(why, _MAX_OPTION_CHARS))}"
+            yield Item(text=text, records=(record,))
         elif stop.stopped_at >= 0 and not (stop.is_refusal or _is_answered_in_kept(stop.record, analysis)):
             yield Item(text=words.stopped, records=(stop.stopped_at,))
     if newest and (analysis.is_dialogue or newest.replies_to):

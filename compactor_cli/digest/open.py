@@ -398,7 +398,8 @@ def _cause_item(cause: Cause, analysis: Analysis) -> Item:
     edited = f" → {words.edited}{words.colon}{_listed(cause.edited, _MAX_PATHS)}" if cause.edited else ""
     edited += _thrown_away(cause.edited, analysis) or _line_of_fix(cause.fixing, cause.edited, words)
     ending = edited or ("" if analysis.is_dialogue else f" — {words.unresolved}")
-    return Item(text=f"{cause.text}{ending}", records=records_of((cause.record, cause.edited_at)))
+    shown = cause.fixing.record if cause.fixing.line else cause.edited_at
+    return Item(text=f"{cause.text}{ending}", records=records_of((cause.record, shown)))
 
 
 def _line_of_fix(fixing: FixingLine, paths: Sequence[str], words: FixedWords) -> str:

@@ -172,8 +172,7 @@ def _done(
     more = list(_shown(rest, called, words, is_newest=is_newest)) if is_shown else []
     wants = asks(work.asked) or ASKS_FOR.search(work.asked) or _ADDS.match(work.asked)
     is_remark = work.is_added and not wants
-    is_other = work.is_added and work.changes and not (made or _is_of(work))
-    if work.is_limit or work.is_aside or is_remark or is_other:
+    if work.is_limit or work.is_aside or is_remark or (work.is_added and not made and not _is_of(work)):
         return None
     if not (made or more or is_refused):
         more = list(_acts(work))

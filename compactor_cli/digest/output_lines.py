@@ -76,6 +76,7 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         # reads as the whole of it.
         is_part = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         is_part |= text.startswith("## ") and "..." in text
+        is_part |= _AROUND_HIT.match(text) is not None and _SEARCHES.match(label.text) is not None
         if (is_part or sources.tells_nothing(base.event, text)) and not names(text, focus):
             continue
         is_looked_at = sources.is_looked_at(base.event)
@@ -90,6 +91,10 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         weight *= SCRAP_FACTOR if shown.count("\\n") >= _MANY_ESCAPES else 1.0
         named = (base.event, places(event.text).get(text, 0), form, "", label.text)
         yield Statement(sources.marked(base.event, shown), *named, base.record, base.at_tokens, weight)
+
+
+# A line around one that was searched for: `26-  const gauge = 3`.
+_AROUND_HIT, _SEARCHES = pattern(r"\d{1,6}-(?!\d)"), pattern(r"`?(?:[Gg]rep|rg|git grep|search\w*)\b")
 
 
 def past_looks(analysis: Analysis) -> set[int]:

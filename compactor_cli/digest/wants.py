@@ -59,21 +59,18 @@ _ASKED_RATIO = 0.8
 
 
 def _only_asks(message: UserMessage, analysis: Analysis) -> bool:
-    """Whether a message only asks or states what was answered in words, or only shows an output without a request."""
+    """Whether a message only asks what was answered in words, or only shows an output without a request."""
     outcome = analysis.outcomes.get(message.turn)
-    is_past = outcome is None and 0 <= message.record < analysis.messages[-1].record and not analysis.is_dialogue
-    is_plain = is_past and not (message.is_refusal or message.is_answer)
-    if is_plain and not any(binds(message.text) for binds in (ASKS_FOR.search, lasting, is_rule, _HAS_ENTRY.search)):
-        return True
     is_replied = message.is_listed or (outcome is not None and outcome.text.startswith(analysis.words.replied))
     only_asks = is_replied and all(
-        (asks(one) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one) for one in sentences(message.text)
+        (asks(_AFTER_FACT.sub("", one)) and not _PROPOSES.match(one)) or _TO_EXPLAIN.match(one)
+        for one in sentences(message.text)
     )
     return not (message.stopped or insists(message.text)) and (only_asks or is_pasted(message.text))
 
 
-# A list may be one of faults to fix.
-_HAS_ENTRY = pattern(r"(?:^|\s)(?:[-*•]|\d{1,2}[.)]) ", re.MULTILINE)
+# What is stated before a question: `the gauge worked before, is it …`.
+_AFTER_FACT = pattern(r"\A[^,.?]{4,100}, (?=(?:is|are|was|were|why|what|how|does|did|has)\b)", re.IGNORECASE)
 # "Could we keep both?": what somebody would like, in a question.
 _PROPOSES = pattern(rf"{LEADS}(?:can|could|should|shall|would|how about|what (?:if|about))\b(?! you\b)", re.IGNORECASE)
 

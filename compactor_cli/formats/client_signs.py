@@ -23,8 +23,10 @@ from compactor_cli.model.transcript import Part, PreviousSummary, Record, Role, 
 from compactor_cli.read.jsonl import parse
 
 # What Claude Code writes in the model's name when the model gave no answer.
+NO_ANSWER = pattern(r"API Error\b")
 NOT_SPOKEN = pattern(
-    r"No response requested\.\Z|API Error\b|Claude AI usage limit reached\b|You['’]ve hit your (?:\w+ )?limit\b"
+    rf"{NO_ANSWER.pattern}|No response requested\.\Z|Claude AI usage limit reached\b"
+    r"|You['’]ve hit your (?:\w+ )?limit\b"
 )
 # Labels that SWE-agent and mini-swe-agent make the model write before its words: `THOUGHT: `, `Thought: `.
 SPOKEN_LABEL = pattern(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")

@@ -168,3 +168,11 @@ def test_the_routes_of_a_build_and_the_topic_of_the_agent_are_no_findings() -> N
     named = call("update_topic", "u", title="Reading the harbour_gauge"), answer(topic, "u")
     text = rendered(digest(conversation(user("read the harbour_gauge"), *named, *built, says("Read.")), 1_200).summary)
     assert not any(part in text for part in ("├ ○", "Topic summary"))
+
+
+def test_lines_around_what_was_searched_for_are_not_shown() -> None:
+    hits = "26-  const harbour_gauge = 3;\n27:export const ensureGauge = harbour_gauge;\n28-  return harbour_gauge;"
+    look = call("Grep", "g", pattern="ensureGauge", path="gauge.ts", **{"-C": 1}), answer(hits, "g")
+    text = rendered(digest(conversation(user("find the harbour_gauge"), *look, says("Found.")), 1_200).summary)
+    assert "27:export const ensureGauge" in text
+    assert not any(part in text for part in ("26-", "28-"))

@@ -607,3 +607,24 @@ def test_the_end_of_a_turn_is_marked_once_later_turns_edited_each_of_its_files()
     for session, mark in ((both, "files edited since"), (one, "")):
         analysis = analyse(request(conversation(*session)))
         assert {standing(one, analysis) for one in candidates_of(analysis, 2_000) if "calm card" in one.text} == {mark}
+
+
+def test_how_a_file_was_is_marked_once_it_was_edited_if_the_statement_names_nothing_else() -> None:
+    was = "The committed `harbour/settings.json` only says that the gauge is on, and no remote is set there."
+    other = "The committed `harbour/settings.json` and `quay.toml` only say that the gauge is on."
+    edit = call("Edit", "e", file_path="harbour/settings.json", old_string="a", new_string="b"), answer("ok", "e")
+    told = "\n\n".join((was, other))
+    analysis = analyse(request(conversation(user("why is it off?"), says(told), *edit, says("Set."), user("go on"))))
+    marks = {one.text: standing(one, analysis) for one in candidates_of(analysis, 2_000) if "settings.json" in one.text}
+    assert marks == {was: "files edited since", other: ""}
+
+
+def test_numbers_of_data_at_the_end_of_a_turn_stay_whatever_is_edited_later() -> None:
+    def edit(number: str, name: str) -> tuple[Message, ...]:
+        return call("Edit", number, file_path=name, old_string=number, new_string=f"{number}0"), answer("ok", number)
+
+    told = says("41 rows of 12 March have the quality M and are in no file, since somebody typed them in by hand.")
+    first = (user("why are rows lost?"), *edit("1", "page.tsx"), *edit("2", "button.tsx"), told)
+    later = user("now show the tide table"), *edit("3", "page.tsx"), *edit("4", "button.tsx"), says("It is shown.")
+    analysis = analyse(request(conversation(*first, *later)))
+    assert {standing(one, analysis) for one in candidates_of(analysis, 2_000) if "41 rows" in one.text} == {""}

@@ -149,7 +149,7 @@ def test_the_line_that_fixes_a_test_stands_in_that_test_where_it_was_edited() ->
     ]
     edit = call("MultiEdit", "m", file_path="a.test.ts", edits=replaced), answer("ok", "m")
     fault = "(fail) harbour > finds gauges · Expected: true"
-    assert fixing_line(fault, file_operations(events_of(edit)), 9) == ("expect(found).is(false);", "a.test.ts")
+    assert fixing_line(fault, file_operations(events_of(edit)), 9) == ("expect(found).is(false);", "a.test.ts", 0)
 
 
 def test_a_comment_in_code_that_prose_shows_is_no_heading() -> None:

@@ -1934,3 +1934,10 @@ def test_the_fix_of_a_cause_stands_with_its_record_and_never_as_a_comment() -> N
     (cause,) = (item for item in items(one, Section.ERRORS) if "real bug" in item.text)
     assert cause.records == (1, 2)
     assert "# The form" not in cause.text
+
+
+def test_what_a_checker_is_told_may_fix_what_it_finds() -> None:
+    found = ran("npm run lint", "src/gauge.ts:10:5: error Unexpected any. Specify a different type.", is_error=True)
+    told = call("Edit", "b", file_path="biome.json", old_string="a", new_string="b"), answer("ok", "b")
+    _, fixed = shown(found, told, ran("npm run lint", "Checked 3 files. No fixes applied."))
+    assert any(text.endswith("→ fixed by biome.json") for text in fixed)

@@ -934,3 +934,11 @@ def test_what_was_fetched_and_how_the_branch_stood_then_is_no_fact() -> None:
     command = "git fetch origin && git status --short --branch"
     assert not any("fetch" in text for text in facts(ran(command, "## main...origin/main [behind 2]")))
     assert any("git push" in text for text in facts(ran("git fetch && git push", "ok")))
+
+
+def test_a_command_that_only_moved_to_a_branch_is_no_fact_beside_the_branch() -> None:
+    moved = ran("git checkout -b tides", "Switched to a new branch 'tides'")
+    tracks = ran("git branch -u origin/tides", "branch 'tides' set up to track 'origin/tides'.")
+    facts = texts(digest(conversation(user("begin"), moved, tracks, says("Begun."))), Section.COMMANDS)
+    assert facts[0].startswith("branch tides")
+    assert not any("git checkout" in text or "git branch" in text for text in facts)

@@ -1101,3 +1101,11 @@ def test_what_was_announced_or_awaited_gives_way_to_the_report_that_ends_the_tur
     taken = [one.text for one in chosen(read(user("fix the relay"), *steps), 400)]
     assert not {how, waits} & {*taken}
     assert found in taken
+
+
+def test_a_part_of_a_comment_that_was_read_is_not_shown() -> None:
+    file = "// reads the level of the harbour_gauge and\n// The harbour_gauge is read hourly.\nconst rate = 3"
+    one = digest(conversation(user("how?"), *ran("cat gauge.ts", file), says("As the file says.")), 1_500)
+    text = "\n".join(texts(one, Section.HISTORY))
+    assert "The harbour_gauge is read hourly." in text
+    assert "and" not in text.partition("gauge.ts: ")[2].split()

@@ -880,6 +880,12 @@ def test_a_result_that_was_delivered_empty_is_shown_as_such() -> None:
     sent = call("StructuredOutput", "s", findings=[gap]), answer("Structured output provided successfully", "s")
     one = digest(conversation(user("review the gauges and return the list of findings"), *BUILD, sent), 900)
     assert "title: The lock opens late" in rendered(one.summary)
+    wrong = (
+        call("StructuredOutput", "w", findings="none of them"),
+        answer("findings: must be array", "w", is_error=True),
+    )
+    one = digest(conversation(user("review the gauges and return the list of findings"), *BUILD, wrong, sent), 900)
+    assert "none of them" not in rendered(one.summary)
 
 
 def test_a_request_that_the_user_stopped_before_a_word_was_said_is_stopped_and_not_replied_to() -> None:
@@ -900,3 +906,11 @@ def test_a_request_after_the_question_whether_there_is_more_to_do_is_a_new_one()
     one = digest(conversation(user(ASKED), *BUILD, report, user("export a transcript of the chat"), *BUILD), 900)
     assert texts(one, Section.TASK)[0] == "Asked: export a transcript of the chat"
     assert not any(text.startswith(("In reply to", "Before that")) for text in texts(one, Section.TASK))
+
+
+def test_that_no_answer_came_stands_where_the_session_ends_with_it() -> None:
+    error = says("API Error: Request rejected (429) · this may be a temporary limit")
+    one = digest(conversation(user(ASKED), *BUILD, error), 900)
+    assert any(text.startswith('Broken off: "API Error: Request rejected (429)') for text in texts(one, Section.TASK))
+    after = digest(conversation(user(ASKED), *BUILD, error, user("go on"), says("The ticket is filed.")), 900)
+    assert "API Error" not in rendered(after.summary)

@@ -616,10 +616,3 @@ def test_what_is_deleted_for_an_added_request_did_not_come_of_the_one_before_it(
     one = digest(conversation(user("once done, check out the latest main"), *reset, added, tried, says("It works.")))
     (first,) = (text for text in (*texts(one, Section.TASK), *texts(one, Section.HISTORY)) if "latest main" in text)
     assert "deleted" not in first
-
-
-def test_what_was_pushed_for_words_added_at_work_came_of_them_where_nothing_was_edited() -> None:
-    added = user("also can we send the readings to the private harbour")
-    done = *ran("tide send --to private", "sent"), *ran("git push origin main", "95a01a3..4e480f9  main -> main")
-    session = user("mend the gauge"), *ran("rm gauge.lock", ""), added, *done, says("Both are done."), NEXT
-    assert analyse(request(conversation(*session))).outcomes[2].text == "`git push origin main`"

@@ -1010,10 +1010,8 @@ def test_a_limit_of_one_step_and_a_text_for_a_file_are_no_rules() -> None:
     assert rules == ["Never touch the old gauge."]
 
 
-def test_what_asks_for_nothing_and_was_answered_in_words_is_not_wanted() -> None:
-    label = (
-        "Blueprint path (optional). The path to the blueprint in your store, which is by default the one at the root."
-    )
-    session = user(LONG), *BUILD, says("Kept."), user(label), says("Leave it blank."), user("now go on"), says("On it.")
-    one = digest(conversation(*session), 3_000)
-    assert not any("Blueprint path" in text for text in texts(one, Section.USER))
+def test_a_question_after_a_fact_that_was_replied_to_is_no_wish() -> None:
+    asked = "the export worked before, is it because the gauge of the north pier was left out of the list"
+    reply = "No. The list has held that gauge since March, and the export reads it as it did before, hour by hour. " * 2
+    session = user(LONG), *BUILD, says("Kept."), user(asked), says(reply), user("now go on"), says("On it.")
+    assert not any("worked before" in text for text in texts(digest(conversation(*session), 400), Section.USER))
