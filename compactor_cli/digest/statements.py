@@ -231,7 +231,9 @@ class _Outline:
             yield raw.rstrip(), StatementForm.CODE, self.lead()
             return
         indent = len(raw) - len(raw.lstrip())
-        while above and above[-1][0] >= indent:
+        # A block of code belongs to the entry that introduces it, however it is indented.
+        opens_led = line.startswith(_FENCE) and not self.fenced and bool(above) and above[-1][1].endswith(COLONS)
+        while above and above[-1][0] >= indent and not opens_led:
             above.pop()
         introduced = above[-1:] if self.introduces else []
         self.introduces = False

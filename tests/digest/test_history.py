@@ -1109,3 +1109,12 @@ def test_a_part_of_a_comment_that_was_read_is_not_shown() -> None:
     text = "\n".join(texts(one, Section.HISTORY))
     assert "The harbour_gauge is read hourly." in text
     assert "and" not in text.partition("gauge.ts: ")[2].split()
+
+
+def test_a_sentence_about_the_one_before_stands_with_it() -> None:
+    before = "The relay of the north gauge is read by `harbour_relay`."
+    it = "It sends every reading_row twice after the clock was set back, as `clock_drift` shows."
+    session = user("why twice?"), says(f"{before} {it}\n\nThe gauges are old. The quay is not."), user("go on")
+    for tokens in range(20, 120, 10):
+        taken = {one.text for one in chosen(read(*session), tokens)}
+        assert before in taken or it not in taken

@@ -514,3 +514,11 @@ def test_an_ellipsis_in_code_and_a_remark_in_brackets_end_no_statement() -> None
         " passes; all hangs on the harbour that sends it. `readTide` does not look at the host. This is no gap."
     )
     assert not any(one.startswith("(") for one, _, _ in statements.statements_of(entry))
+
+
+def test_a_block_of_code_stands_under_the_entry_that_introduces_it() -> None:
+    led = "`local.json` is left out: each machine must be set up once with:"
+    text = f"Two files:\n\n- `harbour.json` is shared.\n- {led}\n\n```sh\ngauge set quay\n```\n\nThat is all."
+    leads = {one: lead for one, _, lead in statements.statements_of(text)}
+    assert leads["gauge set quay"].endswith(led)
+    assert leads["That is all."] == ""
