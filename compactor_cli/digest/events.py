@@ -400,7 +400,7 @@ class _EventReader:
         kind = tool_kind(call.name, arguments)
         if short_name(call.name) in _WAKING_TOOLS:
             self.woken_by.add(self._spoken(argument(call.arguments, ("prompt",))))
-        arguments = _with_range(arguments) if kind is ToolKind.READ else arguments
+        arguments = _with_plain_paths(arguments) if kind in (ToolKind.READ, ToolKind.EDIT) else arguments
         folder = argument(arguments, _FOLDER_KEYS).rstrip("/") if kind in (ToolKind.COMMAND, ToolKind.EDIT) else ""
         folder = folder or (self.folder if kind is ToolKind.COMMAND else "")
         if folder not in ("", ".", self.directory):
@@ -524,17 +524,21 @@ def _cleaned(value: Any, cleaner: Callable[[str], str], depth: int = _MAX_DEPTH)
     return value
 
 
-def _with_range(arguments: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
-    """The arguments of a call that reads, with the lines that it names after a path (`tide.py:12-40`) on their own."""
+def _with_plain_paths(arguments: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """The arguments with the lines that a path names (`tide.py:12-40`) on their own, and its backslashes as slashes."""
     if isinstance(arguments, str):
         return arguments
-    parted = ((key, _LINES_OF.fullmatch(value)) for key, value in arguments.items() if isinstance(value, str))
-    named = {key: found for key, found in parted if found and key in PATH_KEYS}
-    paths = {key: found[1] for key, found in named.items()}
-    return {**arguments, **paths, "line_range": next(iter(named.values()))[2]} if named else arguments
+    given = {key: value for key in PATH_KEYS if isinstance(value := arguments.get(key), str)}
+    paths = {key: path.replace("\\", "/") if _OF_WINDOWS.fullmatch(path) else path for key, path in given.items()}
+    for key, path in paths.items():
+        if found := _LINES_OF.fullmatch(path):
+            return {**arguments, **paths, key: found[1], "line_range": found[2]}
+    return {**arguments, **paths}
 
 
 _LINES_OF = re.compile(r"(.*\.\w+):(\d+(?:-\d*)?)")
+# A path from the working directory, as Windows writes it.
+_OF_WINDOWS = re.compile(r"(?:[\w.@+() -]+\\)+[\w.@+() -]+")
 
 
 # The arguments of a shell or an editor that name the directory it runs in.

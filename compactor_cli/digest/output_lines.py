@@ -93,8 +93,8 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         yield Statement(sources.marked(base.event, shown), *named, base.record, base.at_tokens, weight)
 
 
-# A line around one that was searched for: `26-  const gauge = 3`.
-_AROUND_HIT, _SEARCHES = pattern(r"\d{1,6}-(?!\d)"), pattern(r"`?(?:[Gg]rep|rg|git grep|search\w*)\b")
+# A line around one that was searched for: `26-  const gauge = 3`, `L26-  const gauge = 3`.
+_AROUND_HIT, _SEARCHES = pattern(r"L?\d{1,6}-(?!\d)"), pattern(r"`?(?:[Gg]rep|rg|git grep|search\w*)\b")
 
 
 def past_looks(analysis: Analysis) -> set[int]:

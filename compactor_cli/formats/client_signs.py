@@ -70,7 +70,7 @@ AROUND_OUTPUT = pattern(
     r"|\[(?:The command completed with|Command finished with|Current working directory:|Python interpreter:)"
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"
     # Of Codex and Gemini CLI.
-    r"|Process (?:exited with code|Group PGID:) \d+$"
+    r"|Process (?:exited with code|Group PGID:) \d+$|Found \d+ match(?:es)? for pattern \""
     # Of opencode, below an output that it cut.
     r"|The tool call succeeded but the output was truncated\. Full output|Use the Task tool to have explore agent\b"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"

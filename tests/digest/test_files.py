@@ -810,3 +810,12 @@ def test_names_that_are_left_out_of_a_file_are_counted_whatever_was_done_to_them
     ]
     named = text.partition("in ")[2].partition(" … +")
     assert len(named[0].split(", ")) + int(named[2].split()[0].rstrip(",;")) == 19
+
+
+def test_a_path_that_windows_writes_from_the_working_directory_is_read_as_any_other() -> None:
+    path = r"client\pier\gauge.tsx"
+    edit = call("replace", "e", file_path=path, old_string="a", new_string="b"), answer("ok", "e")
+    read = call("read_file", "r", file_path="client/pier/gauge.tsx"), answer("b", "r")
+    one = digest(conversation(user("mend the view"), read, edit, says("Mended."), user("go on"), says("On it.")))
+    assert texts(one, Section.FILES) == ["client/pier/gauge.tsx — edited"]
+    assert "→ edited gauge.tsx" in rendered(one.summary)
