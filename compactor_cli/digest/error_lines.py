@@ -215,6 +215,8 @@ def conflicting_files(line: str) -> tuple[str, ...]:
 _SAYS_LITTLE = pattern(
     r" \+0x[0-9a-f]+$|^\s*(?:--- (?:PASS|SKIP): .*/|ok\s|[✓✔√] |npm error (?:code|path|workspace|location|command) )"
     r"|\b(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug)\b"
+    # Of PowerShell, around what it says: the place, the line with a mark below it, kinds of errors.
+    r"|^At line:\d+ char:|^\+ |^\s+\+ (?:CategoryInfo|FullyQualifiedErrorId)\b|^\+ +~"
 )
 _OF_TEST = pattern(r"\s*(?:--- (PASS|FAIL|SKIP):|=== [A-Z]+) +(\S+)")
 _CONFLICT = pattern(r"^CONFLICT \([^)\n]*\): Merge conflict in (\S+)", re.MULTILINE)

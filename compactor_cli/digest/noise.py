@@ -304,7 +304,7 @@ _PROGRESS = re.compile(
     r"|^\s*\d{4}-\d\d-\d\d \d\d:\d\d:\S+ 0x[0-9a-f]+ +(?:Default|Activity|Info|Debug) "
     r"|^(?:(?:Compiling|Checking|Adding|Downloaded) \S+ v\d|(?:Downloading|Collecting|Unpacking|Using cached) \S"
     r"|Requirement already satisfied|Get:\d|Setting up \S+ \(|Receiving objects:|Resolving deltas:"
-    r"|remote: (?:Counting|Compressing|Enumerating|Total) )"
+    r"|remote: (?:Counting|Compressing|Enumerating|Total|Create a pull request) )"
     r"|^\s*(?:inflating|extracting|creating): \S+$"
     # The meter of curl: `51 10.7M   51 5643k    0     0  3903k      0  0:00:02  0:00:01  0:00:01 4583k`
     r"|^\s*\d{1,3}(?: +[\d.]+[kMGT]?){7}(?: +[\d:-]{7,}){3} +[\d.]+[kMGT]?$|^\s*% Total +% Received "

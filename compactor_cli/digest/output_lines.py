@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.checklists import State
 from compactor_cli.digest.checks import passed_checks
 from compactor_cli.digest.choice import COST_POWER, MIN_ATOM_CHANCE, names
-from compactor_cli.digest.error_lines import is_notice
+from compactor_cli.digest.error_lines import ERROR_PATTERN, is_notice
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.failures import is_open
 from compactor_cli.digest.files import attempted, is_undone
@@ -77,6 +77,8 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         is_part = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         is_part |= text.startswith("## ") and "..." in text
         is_part |= _AROUND_HIT.match(text) is not None and _SEARCHES.match(label.text) is not None
+        # What a query that failed lists (the fields that it knows) is no answer.
+        is_part |= event.is_error and not ERROR_PATTERN.search(text) and _QUERIES.match(label.text) is not None
         if (is_part or sources.tells_nothing(base.event, text)) and not names(text, focus):
             continue
         is_looked_at = sources.is_looked_at(base.event)
@@ -94,7 +96,9 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
 
 
 # A line around one that was searched for: `26-  const gauge = 3`, `L26-  const gauge = 3`.
-_AROUND_HIT, _SEARCHES = pattern(r"L?\d{1,6}-(?!\d)"), pattern(r"`?(?:[Gg]rep|rg|git grep|search\w*)\b")
+_AROUND_HIT, _SEARCHES = pattern(r"(?:L|\S+\.\w+-)?\d{1,6}-(?!\d)"), pattern(r"`?(?:[Gg]rep|rg|git grep|search\w*)\b")
+
+_QUERIES = pattern(r"`(?:gh (?:\w+ )?(?:api|list|search|status|view)|npm (?:info|view))\b")
 
 
 def past_looks(analysis: Analysis) -> set[int]:

@@ -518,7 +518,7 @@ def _branch(runs: Sequence[Run], of_records: tuple[str, int], away: Sequence[Com
 
 def _named_branch(runs: Sequence[Run]) -> tuple[str, int] | None:
     for run in reversed(runs):
-        if not re.search(r"\b(?:git|gh)\b", run.command):
+        if not re.search(r"\b(?:git|gh)\b", run.command) or "git worktree add" in run.key:
             continue
         if "git log" in run.key:
             # A log may show lines in any form: only where the branch was taken in the same line, it is known.

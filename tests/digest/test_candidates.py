@@ -176,3 +176,12 @@ def test_lines_around_what_was_searched_for_are_not_shown() -> None:
     text = rendered(digest(conversation(user("find the harbour_gauge"), *look, says("Found.")), 1_200).summary)
     assert "27:export const ensureGauge" in text
     assert not any(part in text for part in ("26-", "28-"))
+
+
+def test_what_a_query_that_failed_lists_is_no_answer() -> None:
+    listed = 'Unknown JSON field: "harbour_gauge"\nAvailable fields:\n  harbour_drift\n  closed_gauge'
+    looked = ran("gh issue view 12 --json harbour_gauge", listed, is_error=True)
+    text = rendered(
+        digest(conversation(user("is the harbour_drift closed?"), *looked, says("I look again.")), 900).summary
+    )
+    assert "closed_gauge" not in text.partition("## Names")[0]

@@ -1941,3 +1941,12 @@ def test_what_a_checker_is_told_may_fix_what_it_finds() -> None:
     told = call("Edit", "b", file_path="biome.json", old_string="a", new_string="b"), answer("ok", "b")
     _, fixed = shown(found, told, ran("npm run lint", "Checked 3 files. No fixes applied."))
     assert any(text.endswith("→ fixed by biome.json") for text in fixed)
+
+
+def test_of_what_powershell_prints_around_an_error_only_the_error_is_shown() -> None:
+    said = "The token '&&' is not a valid statement separator in this version."
+    around = (
+        "At line:1 char:11\n+ cd client && npm run build\n+           ~~\n",
+        "\n    + CategoryInfo          : ParserError: (:)",
+    )
+    assert error_line(f"{around[0]}{said}{around[1]}\n    + FullyQualifiedErrorId : InvalidEndOfLine\n") == said

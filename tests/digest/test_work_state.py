@@ -872,3 +872,10 @@ def test_a_check_on_a_line_of_its_own_contains_a_narrow_one() -> None:
 def test_the_removal_of_a_process_file_makes_no_check_older() -> None:
     removed = ran("rm -f tmp/pids/server.pid", "")
     assert not any(text.startswith("Passed before") for text in is_open(STORE, TESTS, removed))
+
+
+def test_a_branch_that_another_work_tree_got_is_not_the_one_here() -> None:
+    here = ran("git status --short --branch", "## main\n M clock.py")
+    there = ran("git worktree add ../tides -b tides origin/main", "branch 'tides' set up to track 'origin/main'.")
+    facts = texts(digest(conversation(user("begin"), here, there, says("Begun."))), Section.COMMANDS)
+    assert facts[0].startswith("branch main")
