@@ -23,7 +23,7 @@ from compactor_cli.digest.messages import (
     without_preface,
     without_quotes,
 )
-from compactor_cli.digest.names import short_names
+from compactor_cli.digest.names import lines_read, short_names
 from compactor_cli.digest.replies import asks, is_assent
 from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.services import call_text
@@ -322,7 +322,9 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     items: list[Item] = []
     for (at, label), group in groups.items():
         ending = _ending(at, analysis) if analysis and (at, label) in ended else ""
-        shown = f"{_seen(group, analysis)}{short.get(label, label)}{ending}"
+        seen = _seen(group, analysis)
+        part = _lines_seen(group, analysis) if analysis and seen else ""
+        shown = f"{seen}{short.get(label, label)}{part}{ending}"
         items.append(_item(shown, group, depth, marks))
     return [item for item in items if item.text]
 
@@ -334,6 +336,13 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
     event = analysis.events[group[0].event]
     is_shown = event.kind is EventKind.RESULT and event.tool in (ToolKind.READ, ToolKind.COMMAND)
     return f"{analysis.words.read} " if is_shown and analysis.labels[group[0].event].is_file else ""
+
+
+def _lines_seen(group: Sequence[Statement], analysis: Analysis) -> str:
+    """The lines of the file that the calls of a group read, in brackets; empty if one of them read all of it."""
+    calls = {one.event: analysis.events[one.event].call for one in group}
+    parts = [lines_read(analysis.events[call]) if call >= 0 else "" for call in calls.values()]
+    return f" ({', '.join(dict.fromkeys(parts))})" if all(parts) else ""
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:

@@ -158,10 +158,8 @@ def call_words(call: Event, max_chars: int, mark: str = "", *, with_last: bool =
         return f"{call.name} {opening(pattern, max_chars)}"
     patched = dict.fromkeys(path for _, path in patched_files(patch_of(call)))
     name = "apply_patch" if patched else call.name
-    given = call.arguments if isinstance(call.arguments, Mapping) and call.tool is ToolKind.READ else {}
-    part = ", ".join(f"{key} {given[key]}" for key in _PART_KEYS if isinstance(given.get(key), int | list))
     named = f"{name} {argument(call.arguments, PATH_KEYS) or ', '.join(patched)}".strip()
-    return f"{named} ({part})" if part else named
+    return f"{named} ({part})" if (part := lines_read(call)) else named
 
 
 # What a commit after it holds: `git add clock.py && `
@@ -175,8 +173,24 @@ def _last_of(command: str) -> str:
 
 
 _MAX_LAST_CHARS = 80
-# Which part of a file a call reads.
-_PART_KEYS = ("offset", "limit", "start_line", "end_line", "view_range", "line_range")
+
+
+def lines_read(call: Event) -> str:
+    """The first and the last line of the part of a file that a call reads, `58-102`; empty if it names none."""
+    given = call.arguments
+    if not isinstance(given, Mapping) or call.tool is not ToolKind.READ:
+        return ""
+    first, last = (next((given[key] for key in keys if isinstance(given.get(key), int)), 0) for keys in _PART_KEYS)
+    if isinstance(limit := given.get("limit"), int):
+        last = max(first, 1) + limit - 1
+    if isinstance(view := given.get("view_range"), list | tuple) and len(view) == 2:
+        first, last = (number if isinstance(number, int) else 0 for number in view)
+    named = given.get("line_range")
+    shown = f"{max(first, 1)}-{last if last > 0 else ''}" if first > 0 or last > 0 else ""
+    return named if isinstance(named, str) else shown
+
+
+_PART_KEYS = ("offset", "start_line"), ("end_line",)
 
 
 # A name takes at least about this many tokens with its comma.

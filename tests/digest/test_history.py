@@ -1118,3 +1118,14 @@ def test_a_sentence_about_the_one_before_stands_with_it() -> None:
     for tokens in range(20, 120, 10):
         taken = {one.text for one in chosen(read(*session), tokens)}
         assert before in taken or it not in taken
+
+
+def test_of_a_file_that_was_read_in_part_the_lines_are_named() -> None:
+    def look(**given: object) -> list[str]:
+        text = "The harbour_gauge is read hourly.\nThe quay is old.\nThe pier is new.\nThe lock opens at noon."
+        read = call("Read", "r", file_path="gauge.md", **given), answer(text, "r")
+        return texts(digest(conversation(user("how?"), *read, says("As it says.")), 900), Section.HISTORY)
+
+    assert any("read gauge.md (58-102): The harbour_gauge" in text for text in look(offset=58, limit=45))
+    assert any("read gauge.md (3-7): The harbour_gauge" in text for text in look(start_line=3, end_line=7))
+    assert any("read gauge.md: The harbour_gauge" in text for text in look())

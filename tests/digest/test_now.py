@@ -705,7 +705,7 @@ def test_of_a_file_that_is_read_in_parts_the_newest_step_names_the_part() -> Non
     first = call("Read", "r", file_path="clock.py", limit=500), answer("x = 1", "r")
     second = call("Read", "s", file_path="clock.py", offset=500, limit=500), answer("y = 2", "s")
     one = digest(conversation(user("read clock.py, 500 lines at a time"), *first, *second), 900)
-    assert texts(one, Section.TASK)[-1].endswith("Read clock.py (limit 500) · Read clock.py (offset 500, limit 500)")
+    assert texts(one, Section.TASK)[-1].endswith("Read clock.py (1-500) · Read clock.py (500-999)")
 
 
 def test_a_note_while_the_agent_works_is_added_to_what_it_works_on() -> None:
