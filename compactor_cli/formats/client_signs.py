@@ -70,8 +70,8 @@ AROUND_OUTPUT = pattern(
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"
     # Of Codex and Gemini CLI.
     r"|Process (?:exited with code|Group PGID:) \d+$"
-    # Of Antigravity, on commands in the background.
-    r"|Task(?::| id)? \"?(?:[\w-]+/)?task-\d+\b|Status: (?:DONE|RUNNING)$"
+    # Of Antigravity: how much it cut out, and on commands in the background.
+    r"|<truncated \d+ (?:bytes|lines)>|Task(?::| id)? \"?(?:[\w-]+/)?task-\d+\b|Status: (?:DONE|RUNNING)$"
     # Of opencode, below an output that it cut.
     r"|The tool call succeeded but the output was truncated\. Full output|Use the Task tool to have explore agent\b"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
@@ -122,6 +122,8 @@ STEP_REMARKS = pattern(
     r"|(?<=[ \"])[0-9a-f]{8}-[0-9a-f-]{27}/(?=task-\d)",
     re.MULTILINE,
 )
+# Antigravity's note of how much it cut out of a long text.
+CUT_OUT, CUT_OUT_SIGN = pattern(r"\s*<truncated \d+ (?:bytes|lines)>\s*"), "<truncated "
 # Texts of SWE-agent's editor: tracebacks of its own commands, `File updated. Please review …` after an edit, and the
 # file as it would have looked after an edit that was refused.
 ABOUT_EDIT = pattern(

@@ -90,6 +90,11 @@ def test_only_the_request_is_the_user_s() -> None:
     assert len(turns(messages)) == 1
 
 
+def test_a_request_of_which_the_client_cut_out_a_part_is_shown_with_a_gap() -> None:
+    (event,) = events(open_one(asked("Find the oak,\n<truncated 91 bytes>\nthen the elm.")), range(1))
+    assert event.text == "Find the oak, … then the elm."
+
+
 def test_arguments_are_read_from_their_json_without_labels_and_written_back_so() -> None:
     value = calls(("multi_replace_file_content", {"TargetFile": "C:\\a.py", "ReplacementChunks": [{"StartLine": 4}]}))
     (call,) = open_one(ASKED, value).messages[1].calls
