@@ -61,7 +61,8 @@ class _AttachmentReader:
                 self._load(re.split(r"[\\/]", found[1].rstrip("\\/"))[-1], event.record)
             if event.call >= 0:
                 self._answered(event, events[event.call])
-        if event.kind in (EventKind.USER, EventKind.RESULT) and ATTACHMENTS.notice_sign in event.text:
+        is_notice = any(sign in event.text for sign in ATTACHMENTS.notice_signs)
+        if event.kind in (EventKind.USER, EventKind.RESULT) and is_notice:
             for key, status in ATTACHMENTS.notice.findall(event.text):
                 work = self.running.pop(key, None)
                 if work and status == "failed":

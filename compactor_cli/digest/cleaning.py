@@ -22,6 +22,9 @@ from compactor_cli.formats.client_signs import (
     OUTPUT_HEAD,
     SHORT_REPORT,
     SPOKEN_LABEL,
+    STEP_HEAD,
+    STEP_HEADS,
+    STEP_REMARKS,
 )
 from compactor_cli.model.patterns import pattern
 
@@ -79,6 +82,7 @@ def without_prompt(text: str) -> str:
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
     text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ", "Command: ")) else text
+    text = STEP_REMARKS.sub("", STEP_HEAD.sub(r"\1\2", text)) if text.startswith(STEP_HEADS) else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
 

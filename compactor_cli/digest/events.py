@@ -43,6 +43,8 @@ from compactor_cli.digest.tools import (
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     ABOVE_PART,
+    CUT_OUT,
+    CUT_OUT_SIGN,
     NEVER_STARTED,
     NO_ANSWER,
     OBSERVATION,
@@ -316,6 +318,7 @@ class _EventReader:
         return self.strip(without_prompt(without_block(plain(text), "system-reminder"))).strip("\n")
 
     def _spoken(self, text: str) -> str:
+        text = CUT_OUT.sub(f" {ELLIPSIS} ", text) if CUT_OUT_SIGN in text else text
         return straightened(self._clean(text))
 
     def _heard(self, index: int, message: Message) -> None:

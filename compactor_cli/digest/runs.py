@@ -227,6 +227,9 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
         elif shows_work and ATTACHMENTS.ended.search(result.text):
             begun = started.get(background_id(call.arguments), number)
             results[begun] = result
+    for event in events:
+        if event.of_client and (found := ATTACHMENTS.result_notice.match(event.text)) and found[1] in started:
+            results.setdefault(started[found[1]], event)
     return results
 
 

@@ -56,8 +56,9 @@ _WRITTEN_COMMAND = pattern(
 )
 # A code block with the command at the end of the words, which the message also calls as a tool.
 WRITTEN_CALL = pattern(r"\s*^```(?:bash|sh)\n(?:(?!^```).*\n)*```\s*\Z", re.MULTILINE)
-# Arguments that explain a call to the person who has to allow it, in Gemini CLI, Cursor, OpenHands and Codex.
-ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justification"})
+# Arguments that explain a call to the person who has to allow it, in Gemini CLI, Cursor, OpenHands, Codex and
+# Antigravity.
+ABOUT_CALL = frozenset({"instruction", "explanation", "security_risk", "justification", "Instruction", "Description"})
 # What Gemini CLI and Qwen Code write above a part of a file.
 ABOVE_PART = pattern(r"\A\s*IMPORTANT: The file content has been truncated\.\n(?:.*\n){1,8}?--- FILE CONTENT.*---\n")
 # Beginnings of lines that tools write around their output for the model's orientation: `[File: tides.txt (80 lines
@@ -71,6 +72,8 @@ AROUND_OUTPUT = pattern(
     r"|\W{0,6}\d+ (?:more )?(?:bytes|char(?:acter)?s|lines) truncated\b"
     # Of Codex and Gemini CLI.
     r"|Process (?:exited with code|Group PGID:) \d+$|Found \d+ match(?:es)? for pattern \""
+    # Of Antigravity: how much it cut out, and on commands in the background.
+    r"|<truncated \d+ (?:bytes|lines)>|Task(?::| id)? \"?(?:[\w-]+/)?task-\d+\b|Status: (?:DONE|RUNNING)$"
     # Of opencode, below an output that it cut.
     r"|The tool call succeeded but the output was truncated\. Full output|Use the Task tool to have explore agent\b"
     r"|\*\*\* (?:Add|Update|Delete|Move|End) |Here's the result of running `cat -n`|[.sxFEX]+ +\[ *\d+%\]"
@@ -100,6 +103,29 @@ SHORT_REPORT = pattern(
     r"\nProcess Group PGID: \d+\s*\Z",
     re.DOTALL,
 )
+# What Antigravity writes around an output: times, how the command ended (group 2 stays, and group 1, with the id of a
+# command in the background), the head of a file that was read. Then remarks to the model, below an output or within it.
+STEP_HEADS = ("Created At: ", "The following is a <SYSTEM_MESSAGE>", "The command ", "File Path: `file:")
+STEP_HEAD = pattern(
+    r"\A(?:Created At: .*(?:\nCompleted At: .*)?"
+    r"|The following is a <SYSTEM_MESSAGE> .*\s*<SYSTEM_MESSAGE>\n\[Message\] .*?content=)?"
+    r"\s*(Task id \".*\n)?\s*(?:The command (?:completed successfully\.|failed with (exit code: -?\d+\n))\s*"
+    r"(?:Stdout:\s*Stderr:|Stdout:|Output:|No output)\s*"
+    r"|File Path: `.*\n(?:Total .*\n)*Showing lines .*\n(?:The following code .*\n)?"
+    r"|Encountered error in step execution: (?:error executing cascade step: )?(?:CORTEX_STEP_\w+: )?"
+    r"|Error invalid tool call: .*\s*Error Message: (?:model output error: )?(?:invalid tool call error \(\w+\) )?)?"
+)
+STEP_REMARKS = pattern(
+    r"\s+If relevant, proactively run terminal commands to execute this code .*|^\[diff_block_(?:start|end)\]\n?"
+    r"|^(?:Please note that the above snippet only shows|We did our best to apply changes|Last progress: "
+    r"|The above content (?:shows|does NOT show) the entire|NOTE: The output was truncated because"
+    r"|REMINDER: Do not call this tool again |Guidance: You are trying to correct |Retries remaining: ).*\n?"
+    r"|^Log: .*\n(?:Log output:\n)?|^Task logs are available at: .*|^</SYSTEM_MESSAGE>"
+    r"|(?<=[ \"])[0-9a-f]{8}-[0-9a-f-]{27}/(?=task-\d)",
+    re.MULTILINE,
+)
+# Antigravity's note of how much it cut out of a long text.
+CUT_OUT, CUT_OUT_SIGN = pattern(r"\s*<truncated \d+ (?:bytes|lines)>\s*"), "<truncated "
 # Texts of SWE-agent's editor: tracebacks of its own commands, `File updated. Please review …` after an edit, and the
 # file as it would have looked after an edit that was refused.
 ABOUT_EDIT = pattern(
@@ -115,14 +141,14 @@ ASKS_FOR_TEXT = pattern(r"\s*CRITICAL: Respond with TEXT ONLY\b[^\n\"]*")
 # The opening of Claude Code's summaries.
 CONTINUED = "This session is being continued from a previous conversation"
 # A file in which a client keeps the plan that it shows.
-PLAN_FILE = pattern(r"(?:^|/)\.(?:claude|gemini|qwen|kimi)/plans?/")
+PLAN_FILE = pattern(r"(?:^|/)\.(?:claude|gemini|qwen|kimi)/plans?/|[\\/]\.gemini[\\/]antigravity[\w-]*[\\/]brain[\\/]")
 # Files in which a project tells agents how to work.
 PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"
     r"|\.(?:cursor|windsurf|cline)rules)$"
 )
 # Names that clients use in notices of their own tasks and calls; they are not part of the work.
-CLIENT_WORDS = frozenset("task_id task_type local_bash local_agent tool_use_id tool_use_error".split())
+CLIENT_WORDS = frozenset("task_id task_type local_bash local_agent tool_use_id tool_use_error sizeBytes isDir".split())
 # How Claude Code begins the answer to a call that did nothing; files made of its sessions may lack the flag.
 TOOL_ERROR = "<tool_use_error>"
 # The result of a call that the client never started, because another call of the same message failed.
@@ -140,9 +166,16 @@ def exit_code() -> re.Pattern[str]:
     return re.compile(code_pattern, re.IGNORECASE)
 
 
-# Claude Code: a command that the user ran in the client's own shell (`! git pull`), and what it printed.
-TYPED_COMMAND = pattern(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-TYPED_OUTPUT = pattern(r"<bash-std(?:out|err)>(.*?)</bash-std(?:out|err)>", re.DOTALL)
+# A command that the user ran in the client's own shell (Claude Code, `! git pull`) or in the editor's terminal
+# (Antigravity), and what it printed.
+TYPED_COMMAND = pattern(
+    r"(?:<bash-input>|\AThe USER performed the following action:\nCommand: )(.*?)(?:</bash-input>|\nCWD: )", re.DOTALL
+)
+TYPED_OUTPUT = pattern(
+    r"(?:<bash-std(?:out|err)>|\nCWD: [^\n]*\s*(?=The command ))"
+    r"(.*?)(?:</bash-std(?:out|err)>|\Z)",
+    re.DOTALL,
+)
 
 
 class Attachments(NamedTuple):
@@ -157,16 +190,23 @@ class Attachments(NamedTuple):
     )
     # The argument of a call that starts work in the background. The id of the work is in the result, see `started_id`.
     background_argument: str = "run_in_background"
-    notice_sign: str = "-id>"  # a text without it has no ``notice``
+    notice_signs: tuple[str, ...] = ("-id>", 'Task id "')  # a text without any of them has no ``notice``
     # A notice that work has ended; groups: its id and its status.
-    notice: re.Pattern[str] = pattern(r"<(?:task|agent)-id>(\w+)</.*?<status>(\w+)</status>", re.DOTALL)
+    notice: re.Pattern[str] = pattern(
+        r"(?:<(?:task|agent)-id>|^Task id \")(?:[\w-]+/)?([\w-]+)"
+        r"(?:</.*?<status>|\" (?:was )?)(\w+)(?:</status>| with result:)",
+        re.DOTALL | re.MULTILINE,
+    )
+    # A notice that also brings the result of a command that ran in the background; group 1 is its id.
+    result_notice: re.Pattern[str] = pattern(r"\ATask id \"(?:[\w-]+/)?([\w-]+)\" .* with result:")
     look_tools: tuple[str, ...] = (  # show running work
-        *("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin", "read_bash", "write_bash"),
+        *("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin", "read_bash", "write_bash", "manage_task"),
     )
     # A result of a look tool for work that has ended.
     ended: re.Pattern[str] = pattern(
         r"<status>(?!running|pending)\w+</status>|\AProcess exited with"
         r"|<shellId: \S+ completed with exit code -?\d+>\s*\Z"
+        r"|\ATask(?:: \S+\nStatus: (?!RUNNING\b|PENDING\b)| \"[^\"\n]+\" cancelled)"
     )
     of_command: str = "<task_type>local_bash</task_type>"  # in results about a command, which are not reports
     stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash", "stop_bash")  # end running work
@@ -220,14 +260,14 @@ def without_reports(text: str) -> str:
 def background_id(arguments: Mapping[str, Any] | str) -> str:
     """The id of the background work that a call looks at or stops; empty if its arguments have none."""
     given = {} if isinstance(arguments, str) else arguments
-    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id"))
-    return next((str(one) for one in found if isinstance(one, str | int) and one != ""), "")
+    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id", "TaskId"))
+    return next((str(one).rpartition("/")[2] for one in found if isinstance(one, str | int) and one != ""), "")
 
 
 def started_id(result: str) -> str:
     """The id of the work that a call put in the background, from its result; empty if it has none."""
     start = result[:_STARTED_CHARS]
-    found = _STARTED.search(start) if "ID " in start or "Id: " in start or "ID: " in start else None
+    found = _STARTED.search(start) if any(sign in start for sign in _STARTED_SIGNS) else None
     if not found and result.endswith(">"):
         found = _STILL_RUNNING.search(result, max(0, len(result) - _STARTED_CHARS))
     return next(filter(None, found.groups()), "") if found else ""
@@ -235,7 +275,9 @@ def started_id(result: str) -> str:
 
 _STARTED = pattern(
     r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)|background with shellId: ([\w-]+)>"
+    r"|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
 )
+_STARTED_SIGNS = ("ID ", "Id: ", "ID: ", "task id: ")
 # Copilot CLI, after what a command printed so far.
 _STILL_RUNNING = pattern(r"<command with shellId: ([\w-]+) is still running\b[^<>]*>\Z")
 _STARTED_CHARS = 400

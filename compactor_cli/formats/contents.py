@@ -253,6 +253,41 @@ def arguments_like(old: Any, text: str) -> Any:
     return text if not isinstance(parsed, str) else json_text(held)
 
 
+def decoded_values(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments each of which is JSON in a text, parsed. A text whose end was cut off is what is left of it."""
+    return {key: _decoded(value) for key, value in held.items()}
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(value)
+    found = _CUT_TEXT.match(value)
+    if found is None:
+        return value
+    with contextlib.suppress(ValueError):
+        return json.loads(f'"{found[1]}"') + value[found.end() :]
+    return value
+
+
+# A JSON text without its end, up to the line break of a note on that; an escape that was cut in two is left out.
+_CUT_TEXT = re.compile(r'"((?:[^"\\\n]|\\(?:[^u\n]|u[0-9a-fA-F]{4}))*)(?:\\u?[0-9a-fA-F]{0,3})?')
+
+
+def coded_values(old: Any, text: str) -> Any:
+    """New arguments each of which is JSON in a text, as `decoded_values` reads them; unchanged values keep their text.
+
+    Arguments that are one JSON text stay one.
+    """
+    parsed, before = arguments(text), arguments(old)
+    held: Mapping[str, Any] = {"shortened": parsed} if isinstance(parsed, str) else parsed
+    known = before if isinstance(before, dict) else {}
+    read = decoded_values(known)
+    coded = {key: known[key] if key in read and read[key] == value else json_text(value) for key, value in held.items()}
+    return json_text(coded) if isinstance(old, str) else coded
+
+
 # `{"time": `: the beginning of an object up to its first value, with the space after the colon as group 1.
 _FIRST_KEY = re.compile(rb'\A\{\s*"(?:[^"\\]|\\.)*"\s*:( ?)')
 

@@ -33,7 +33,7 @@ class Directories(NamedTuple):
 def directories_of(transcript: Transcript) -> Directories:
     """Find where the agent worked. Callers keep the result, since it may take a look at all records."""
     named = next(_named_directories(transcript.records), "")
-    first = named or _shown_directory(transcript)
+    first = named or _shown_directory(transcript) or _run_directory(transcript)
     last = next(_named_directories(reversed(transcript.records))) if named else first
     other = (_named_by_calls(transcript, first) or _moved_to(last, transcript, first)) if first else ""
     if not other and (common := _common_directory(transcript, first)):
@@ -146,6 +146,15 @@ def _shown_directory(transcript: Transcript) -> str:
     return ""
 
 
+def _run_directory(transcript: Transcript) -> str:
+    """The directory in which most commands ran, of clients that name it only in calls; empty if none names one."""
+    given = (call.arguments for message in transcript.messages for call in message.calls)
+    folders = (string(one.get("Cwd")).rstrip("/\\") for one in given if isinstance(one, Mapping) and "Cwd" in one)
+    # Windows does not distinguish `c:` and `C:`.
+    times = Counter(f"{folder[:1].upper()}{folder[1:]}" for folder in folders if is_absolute(folder))
+    return times.most_common(1)[0][0] if times else ""
+
+
 def path_stripper(directory: str) -> Callable[[str], str]:
     """A function that removes the prefix of the working directory from every path in a text.
 
@@ -177,7 +186,7 @@ def _drive_stripper(directory: str, prefix: str = "") -> Callable[[str], str]:
     root = rf"(?:{drive}|(?:/mnt|/cygdrive)?/{drive[0]})"
     whole = re.compile(
         rf"(?<![\w./\\-]){root}(?P<slash>\\{{1,2}}|/+)" + r"[\\/]+".join(map(re.escape, names)) + r"(?![\w-])"
-        r"(?:[\\/]+(?P<below>(?:[\w.@+-]+(?P=slash))*[\w.@+-]+)?)?",
+        r"(?:[\\/]+(?P<below>(?:[\w.@+\[\]-]+(?P=slash))*[\w.@+-]+)?)?",
         re.IGNORECASE,
     )
 
@@ -196,7 +205,7 @@ def _for_shells(directory: str) -> str:
     return f"/{directory[0].lower()}{directory[2:].replace(chr(92), '/')}"
 
 
-DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory")
+DIRECTORY_KEYS = ("cwd", "working_dir", "workdir", "work_dir", "workingDirectory", "Cwd")
 # Objects in which Codex, opencode and Copilot CLI have these keys.
 _DEEPER = (("payload",), ("info", "path"), ("data", "context"))
 _DIRECTORY_SIGNS = frozenset((*DIRECTORY_KEYS, *(place[0] for place in _DEEPER)))

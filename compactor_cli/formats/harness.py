@@ -138,10 +138,12 @@ _OWN_FIELDS = ("own_blocks", "own_openings")
 # The text around a person's reason for refusing a call; group 1 is the reason.
 _REASON = re.compile(
     r"(?:the user said:\n|reason for the rejection: |<feedback>\s*|User feedback: |following feedback: "
-    r"|\"feedback\":\s*\")"
+    r"|\"feedback\":\s*\"|provided by the user as an alternative: )"
     r"(.*?)\s*(?:\n\nNote: |</feedback>|\"\}\Z|\Z)",
     re.DOTALL,
 )
+# What Antigravity writes before the reason for which a call failed.
+_FAILED_STEP = re.compile(r"Created At: .*\n(?:Completed At: .*\n)?\s*Encountered error in step execution: ")
 # What a client writes if the person chose no answer to a question but wants to discuss it.
 _WANTS_TO_CLARIFY = "The user wants to clarify these questions."
 
@@ -163,9 +165,11 @@ def user_text(message: Message) -> str:
 
 def refusal(result: ToolResult) -> str | None:
     """The user's words when refusing the call with this result: empty if there are none; None if it was not refused."""
-    if not result.text.lstrip().startswith(_speaker("").refusals):
+    head = _FAILED_STEP.match(result.text)
+    text = result.text[head.end() :] if head else result.text.lstrip()
+    if not text.startswith(_speaker("").refusals):
         return None
-    found = _REASON.search(result.text)
+    found = _REASON.search(text)
     return found[1].strip() if found and not found[1].startswith(_WANTS_TO_CLARIFY) else ""
 
 

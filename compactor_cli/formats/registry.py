@@ -348,6 +348,7 @@ _DIALECTS = {
         ("opencode-stream", _SPEC, "sessionID"),
         ("kiro", _SPEC, "version"),
         ("entire", _SPEC, "cli_version"),
+        ("antigravity", _SPEC, "step_index"),
         ("grok", _SPEC, "prompt_index synthetic_reason model_id tool_call_id tool_calls kind summary"),
         ("dialogue", _SPEC, "speaker sender role turns utterances chat_messages chat_history dialogue trajectory []"),
         ("enveloped", "chat:ENVELOPED", "message msg data payload body entry record event"),

@@ -5,8 +5,8 @@ null, ``""`` the value itself; a key with dots in it stands in quotes (``attribu
 
 A *condition* is a table of path = test, all of which must hold, or a list of such tables, one of which must hold. In
 the paths of a condition ``calls[any].id`` and ``calls[all].id`` stand for the elements of a list. A *test* is a value,
-a list of values (any of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, a kind of value (see `KINDS`), or
-a condition for the elements of a list.
+a list of values (any of them), ``"prefix*"``, ``"*suffix"``, ``"nocase:word|word"``, ``"not:"`` before one of these, a
+kind of value (see `KINDS`), or a condition for the elements of a list.
 
 A *rule* names what is read (a key of `MAKERS`) and the path of it; ``when`` is the condition for records to which it
 applies. With ``each``, the first rule in ``of`` that applies is followed for each element of a list or an object. A
@@ -20,12 +20,20 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from compactor_cli.formats import gemini, located
-from compactor_cli.formats.contents import arguments, json_text, listed, string
+from compactor_cli.formats.contents import (
+    arguments,
+    arguments_like,
+    coded_values,
+    decoded_values,
+    json_text,
+    listed,
+    string,
+)
 from compactor_cli.formats.located import LocatedPart, at
 from compactor_cli.formats.registry import WORDS, JsonPath
 from compactor_cli.model.errors import Place, UsageError
@@ -34,7 +42,7 @@ from compactor_cli.model.transcript import Role, Text, ToolCall
 Test = Callable[[Any], bool]
 _MISSING: Any = object()
 _QUANTIFIERS: Mapping[str, Callable[..., bool]] = {"[any]": any, "[all]": all}
-_NOCASE = "nocase:"
+_NOCASE, _NOT = "nocase:", "not:"
 
 # `{near.clock.time}` in a template.
 PLACEHOLDER = re.compile(r"\{([\w.|-]+)\}")
@@ -123,7 +131,9 @@ def _test(wanted: Any) -> Test:
     if isinstance(wanted, list):
         # Plain words are looked up in a set, since most conditions test the kind of a record, and run for each record.
         texts = [
-            each for each in wanted if isinstance(each, str) and each not in KINDS and not each.startswith(_NOCASE)
+            each
+            for each in wanted
+            if isinstance(each, str) and each not in KINDS and not each.startswith((_NOCASE, _NOT))
         ]
         plain = [each for each in texts if "*" not in (each[:1], each[-1:])]
         words, others = frozenset(plain), [_test(each) for each in wanted if each not in plain]
@@ -134,6 +144,9 @@ def _test(wanted: Any) -> Test:
         return lambda found: type(found) is type(wanted) and found == wanted
     if wanted in KINDS:
         return KINDS[wanted]
+    if wanted.startswith(_NOT):
+        excluded = _test(wanted.removeprefix(_NOT))
+        return lambda found: not excluded(found)
     if wanted.startswith(_NOCASE):
         lower = frozenset(wanted.removeprefix(_NOCASE).lower().split("|"))
         return lambda found: isinstance(found, str) and found.lower() in lower
@@ -217,13 +230,26 @@ def _text(value: Any, base: JsonPath, path: str, rule: Rule) -> Iterator[Located
         yield located.text(text, *((*base, *place) for place in there if place is not None))
 
 
-def _call(value: Any, base: JsonPath, fields: Mapping[str, str], rule: Rule) -> Iterator[LocatedPart]:
+def _call(value: Any, base: JsonPath, fields: Mapping[str, Any], rule: Rule) -> Iterator[LocatedPart]:
     if not isinstance(value, dict):
         return
     place = place_of(value, fields["arguments"])
     call_id, name = string(lookup(value, fields.get("id", "?"))), _name(value, fields)
     asked = {} if place is None else arguments(at(value, place))
-    yield LocatedPart(ToolCall(id=call_id, name=name, arguments=asked), () if place is None else ((*base, *place),))
+    labels, is_coded, write = fields.get("labels", ()), "values" in fields, None
+    if isinstance(asked, dict) and (labels or is_coded):
+        asked = {key: value for key, value in asked.items() if key not in labels}
+        asked = decoded_values(asked) if is_coded else asked
+        write = partial(_new_arguments, labels=labels, is_coded=is_coded)
+    part = ToolCall(id=call_id, name=name, arguments=asked)
+    yield LocatedPart(part, () if place is None else ((*base, *place),), write)
+
+
+def _new_arguments(old: Any, text: str, *, labels: Sequence[str], is_coded: bool) -> Any:
+    """The new arguments of a call, as the old ones were written, with the labels of these."""
+    new = coded_values(old, text) if is_coded else arguments_like(old, text)
+    kept = {key: old[key] for key in labels if key in old} if isinstance(old, dict) and isinstance(new, dict) else {}
+    return {**new, **kept}
 
 
 def _result(value: Any, base: JsonPath, fields: Mapping[str, Any], rule: Rule) -> Iterator[LocatedPart]:
@@ -356,7 +382,7 @@ _TABLES = {
     "summary": "when!=condition text!=text",
     "part": "each=text text=text thinking=text blocks=text without_ending=text gemini=text media=text json=text"
     " inside=text same_in=text when=condition of=[rule] copies=[text] call=call result=result skip=flag whose='client'",
-    "call": "id=text name=text name_after=text named=text arguments!=text",
+    "call": "id=text name=text name_after=text named=text arguments!=text values='json' labels=[text]",
     "result": "id=text name=text name_after=text named=text text!=text error=error",
     "insert": "user=variants assistant=variants near=condition ids=ids chain=chain values={value} keys=keys"
     " alternates=flag optional=[text]",

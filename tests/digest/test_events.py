@@ -398,6 +398,7 @@ def test_a_windows_directory_is_taken_off_however_it_is_written(path: str) -> No
     assert strip(f"see {path} now") == "see src/a.py now"
     assert strip("see C:\\Work\\Apple\\a.py") == "see C:\\Work\\Apple\\a.py"
     assert strip("cd /c/Work/App && make") == "cd /c/Work/App && make"
+    assert strip("[see C:\\Work\\App\\app\\[handle]\\a.py]") == "[see app/[handle]/a.py]"
 
 
 def test_a_line_that_would_name_the_same_place_twice_keeps_the_directory() -> None:

@@ -26,7 +26,7 @@ FILES = [path for folder in (ROOT / "samples", CORPUS) for path in sorted(folder
 OTHERS = (
     *("*.index*.json", "*.meta.json", "*state.json", "*/inspect-events/*/utility_*", "*/inspect-log/*_popularity_*"),
     *("*/opencode/*/message/*", "*/opencode/*/part/*00[!4].json", "*/opencode/*/session/*"),
-    *("*/antigravity/*", "*/droid/*/stream_json_*", "*/grok/*summary.json"),
+    *("*/droid/*/stream_json_*", "*/grok/*summary.json"),
 )
 OTHER_FILES = [path for path in FILES if any(fnmatch(str(path), pattern) for pattern in OTHERS)]
 # How what no person types begins, or what is in it: written here anew, so that a rule that is lost is missed.

@@ -143,6 +143,7 @@ def test_conditions_know_kinds_prefixes_case_and_elements(tmp_path: Path) -> Non
         { when = { "tags[all].kind" = "note*" }, is = "system" },
         { when = { who = ["nocase:ANN", "bot*"], at = "is:absent" }, is = "assistant" },
         { when = [{ age = 3 }, { age = true }], is = "tool" },
+        { when = { who = ["not:x", "is:absent"], age = "not:is:absent" }, is = "system" },
         { is = "user" },
     ]"""
     text = re.sub(r"roles = .*", f"roles = {roles}", MINE)
@@ -158,6 +159,8 @@ def test_conditions_know_kinds_prefixes_case_and_elements(tmp_path: Path) -> Non
     assert role(who="ann", at="noon") is Role.USER
     assert role(age=3) is role(age=True) is Role.TOOL
     assert role(age=1) is Role.USER
+    assert role(who="y", age=1) is Role.SYSTEM
+    assert role(who="y") is Role.USER
 
 
 def test_the_format_of_the_docs_page_works_as_it_is_written(tmp_path: Path) -> None:
