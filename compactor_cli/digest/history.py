@@ -339,10 +339,10 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
 
 
 def _lines_seen(group: Sequence[Statement], analysis: Analysis) -> str:
-    """The lines of the file that the calls of a group read, in brackets; empty if one of them read all of it."""
+    """The lines of the file that the calls of a group read, as `:58-102`; empty if one of them read all of it."""
     calls = {one.event: analysis.events[one.event].call for one in group}
     parts = [lines_read(analysis.events[call]) if call >= 0 else "" for call in calls.values()]
-    return f" ({', '.join(dict.fromkeys(parts))})" if all(parts) else ""
+    return f":{','.join(dict.fromkeys(parts))}" if all(parts) else ""
 
 
 def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int, int]:

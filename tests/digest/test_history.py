@@ -1126,6 +1126,6 @@ def test_of_a_file_that_was_read_in_part_the_lines_are_named() -> None:
         read = call("Read", "r", file_path="gauge.md", **given), answer(text, "r")
         return texts(digest(conversation(user("how?"), *read, says("As it says.")), 900), Section.HISTORY)
 
-    assert any("read gauge.md (58-102): The harbour_gauge" in text for text in look(offset=58, limit=45))
-    assert any("read gauge.md (3-7): The harbour_gauge" in text for text in look(start_line=3, end_line=7))
+    assert any("read gauge.md:58-102: The harbour_gauge" in text for text in look(offset=58, limit=45))
+    assert any("read gauge.md:3-7: The harbour_gauge" in text for text in look(start_line=3, end_line=7))
     assert any("read gauge.md: The harbour_gauge" in text for text in look())
