@@ -317,7 +317,9 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
             key = (runs[statement.event], statement.label)
             ended.add(key)
         groups.setdefault(key, []).append(statement)
-    short = short_names(label for _, label in groups if label and "/" in label and " " not in label)
+    paths = {label for _, label in groups if "/" in label and " " not in label}
+    names = {path.rpartition("/")[2] for path in paths}
+    short = short_names(paths.union(one.path for one in analysis.operations if one.name in names) if analysis else paths)
     marks = _marks(groups.values(), analysis) if analysis else {}
     items: list[Item] = []
     for (at, label), group in groups.items():

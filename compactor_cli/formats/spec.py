@@ -3,9 +3,10 @@
 The built-in ones stand in ``specs/``, a file per format; ``--format my.toml`` loads one from outside. docs/formats.md
 explains the keys. `spec_rules` checks them, and implements the paths, conditions and rules for parts.
 
-New records are made from templates. In these ``{text}``, ``{id}`` and ``{parent}`` are replaced, ``{near.PATH}`` by a
-value of the record near by, ``{first.PATH}`` by one of the first message, ``{NAME}`` by a value of ``insert.values``.
-A key is left out if its value is a single placeholder for which there is no value, except for ``{parent}``.
+New records are made from templates. In these ``{text}``, ``{id}`` and ``{parent}`` are replaced, ``{first.PATH}`` by a
+value of the first message, ``{near.PATH}`` by one of the record near by (of the first message if none is kept), and
+``{NAME}`` by a value of ``insert.values``. A key is left out if its value is a single placeholder for which there is no
+value, except for ``{parent}``.
 """
 
 from __future__ import annotations
@@ -177,9 +178,10 @@ class SpecDialect(RecordDialect):
     ) -> tuple[bytes, ...]:
         """One record for each insertion, linked to each other if the specification has a ``chain``."""
         values = objects(transcript.records)
-        near = next((values[i] for i in cut.near if self._is_near(values[i])), {})
         messages = [value for value in values if self._is_message(value)]
-        known: dict[str, Any] = {"near": near, "first": messages[0] if messages else {}}
+        first = messages[0] if messages else {}
+        near = next((values[i] for i in cut.near if self._is_near(values[i])), first)
+        known: dict[str, Any] = {"near": near, "first": first}
         for name, rule in self._insert.get("values", {}).items():
             # A value from the record near by, or from the newest message that has one.
             excepted = [filled(each, known) for each in rule.get("except", ())]

@@ -139,7 +139,7 @@ class ShareGPT(RecordDialect):
         """The turn with these texts replaced; tags stay. Results that stand for missing ones have no text."""
         value = parse(record.raw)
         role = _ROLES.get(value["from"], Role.META) if _is_turn(value) else Role.META
-        if role is Role.META:
+        if role is Role.META or not texts:
             return record.raw
         written = contents.rewritten(_pieces(value, role), texts, _shortened)
         return dump({**value, "value": "".join(written)}, record.raw)
