@@ -182,7 +182,15 @@ def spoken_words(text: str) -> str:
     return "" if NOT_SPOKEN.match(text) else text
 
 
-_AROUND_PARTS = ("Warning: ", "!#!#", "Next speaker", "No agent selected", "following team:", "following metadata was")
+_AROUND_PARTS = (
+    "Warning: ",
+    "!#!#",
+    "Next speaker",
+    "No agent selected",
+    "following team:",
+    "following metadata was",
+    "\n::",
+)
 
 
 def _ledger_words(text: str) -> str:

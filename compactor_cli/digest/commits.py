@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
-from typing import NamedTuple
 
 from compactor_cli.digest.commands import PUTS_AWAY, STASHES, sent_subject
 from compactor_cli.digest.error_lines import ERROR_PATTERN
@@ -249,39 +248,44 @@ _UNLOGGED = pattern(r"(?P<hash>)(?P<subject>.*)")
 
 
 def after_rebases(commits: Iterable[Commit], runs: Iterable[Run]) -> Iterator[Commit]:
-    """The commits with the hashes that they have after rebases.
+    """The commits with the hashes that they have after rebases and squashes, here or on a server.
 
-    A later log shows these by subject, and the next push that of the newest commit. A commit that was not pushed before
-    the rebase, and that neither shows, has an empty hash: it is known by its subject.
+    A later log shows these by subject, which may end with the number of a request to merge, and the next push that of
+    the newest commit. A commit that was not pushed before a rebase here, and that neither shows, has an empty hash: it
+    is known by its subject.
     """
     renamed: list[tuple[int, dict[str, str]]] = []
     commits = list(commits)
+    own = Counter(map(_title, commits))
     rebased_at = pushed_at = -1
     for run in runs:
         if PUSHES.search(run.key) and run.outcome is CommandOutcome.OK:
             if (pushed := PUSHED.search(run.output)) and pushed_at < rebased_at:
                 newest = [one for one in commits if one.event < run.event][-1:]
-                renamed.append((rebased_at, {one.subject: pushed["hash"] for one in newest}))
+                renamed.append((rebased_at, {_title(one): pushed["hash"] for one in newest}))
             pushed_at = run.event
         if _REBASED.search(run.output) and run.outcome is not CommandOutcome.FAILED:
             before = (one for one in commits if pushed_at < (one.amends or (one.event,))[-1] < run.event)
             rewritten = (one for one in before if one.event <= run.event and one.branch != "detached HEAD")
-            renamed.append((run.event, {one.subject: "" for one in rewritten}))
+            renamed.append((run.event, {_title(one): "" for one in rewritten}))
         if _REBASE.search(run.key) and run.outcome is not CommandOutcome.FAILED:
             rebased_at = run.event
-        if rebased_at >= 0 and "git log" in run.key:
-            logged = _LOGGED.findall(run.output)
+        if "git log" in run.key:
+            logged = [(name, _REQUEST_NUMBER.sub("", subject)) for name, subject in _LOGGED.findall(run.output)]
             times = Counter(subject for _, subject in logged)
-            renamed.append((rebased_at, {subject: name for name, subject in logged if times[subject] == 1}))
+            renamed.append((run.event, {title: name for name, title in logged if times[title] == own[title] == 1}))
     for commit in commits:
-        names = (
-            logged[commit.subject]
-            for at, logged in reversed(renamed)
-            if commit.event <= at and commit.subject in logged
-        )
-        yield replace(commit, hash=next(names, commit.hash))
+        title = _title(commit)
+        names = (logged[title] for at, logged in reversed(renamed) if commit.event <= at and title in logged)
+        name = next(names, commit.hash)
+        yield commit if commit.hash and name.startswith(commit.hash) else replace(commit, hash=name)
 
 
+def _title(commit: Commit) -> str:
+    return _REQUEST_NUMBER.sub("", commit.subject)
+
+
+_REQUEST_NUMBER = pattern(r" \(#\d+\)\Z")
 _REBASED = pattern(r"^Successfully rebased and updated ", re.MULTILINE)
 PUSHES = pattern(r"\bgit push\b(?!.*--dry-run)")
 # `   1a2b3c4..5d6e7f8  tides -> tides`: the commit that a branch was moved to by a push, and the branch there.
@@ -490,79 +494,6 @@ _FORBIDS_PUSH = pattern(
     r"(?! (?:\w+ )?(?:to (?:main|master|`)|with|until|before|if|unless)\b| ?-| force| directly)",
     re.IGNORECASE,
 )
-
-
-class MergedRequest(NamedTuple):
-    """A request to merge that was merged."""
-
-    number: str
-    commit: str  # the hash of the commit that it became; empty where unknown
-    record: int  # the record that shows it merged
-    repository: str = ""  # as the command named it; empty for the one of the work tree
-
-
-def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) -> tuple[MergedRequest, ...]:
-    """The requests to merge that were made or looked at here, or named in what was ``asked``, and seen to be merged.
-
-    That is: their server says so, a commit has their number in its subject, or a fast-forward brought all files of
-    their branch.
-    """
-    found: dict[str, MergedRequest] = {}
-    known = set(_NAMED_REQUEST.findall(asked))
-    files: dict[str, set[str]] = {}
-    for run in runs:
-        seen: dict[str, str] = {}
-        if run.key.startswith("gh pr ") or " gh pr " in run.key:
-            made = _REQUEST_PAGE.findall(run.output) if "gh pr create" in run.key else []
-            known.update(made, _REQUEST_ASKED.findall(run.key))
-            files |= {number: _files_of_branch(commits, run) for number in made[-1:]}
-            seen = dict.fromkeys(_merged_at_server(run), "")
-        if run.key.startswith("git ") or "&& git " in run.key:
-            seen |= {number: commit for commit, number in _MERGE_COMMIT.findall(run.output)}
-            came = {found[1].rpartition("/")[2] for found in _CAME_FORWARD.finditer(run.output)}
-            is_forward = "Fast-forward" in run.output
-            seen |= {number: "" for number, names in files.items() if is_forward and names and names <= came}
-        for number, commit in seen.items():
-            if number in known and (number not in found or (commit and not found[number].commit)):
-                named = _OF_REPOSITORY.search(run.command)
-                repository = named[1] if named else found[number].repository if number in found else ""
-                found[number] = MergedRequest(number, commit, run.result_record, repository)
-    return tuple(found.values())
-
-
-def _files_of_branch(commits: Sequence[Commit], run: Run) -> set[str]:
-    """The names, without folders, of the files in the commits of the branch that a run asked to merge.
-
-    That is the branch of the newest commit before the run.
-    """
-    before = [one for one in commits if one.event <= run.event]
-    return {name.rpartition("/")[2] for one in before if one.branch == before[-1].branch for name in one.named}
-
-
-def _merged_at_server(run: Run) -> Iterator[str]:
-    """The numbers of the requests that an output of `gh` shows as merged."""
-    named = [next(filter(None, found.groups())) for found in _SHOWN_MERGED.finditer(run.output)]
-    asked, states = _REQUEST_ASKED.findall(run.key), _STATE.findall(run.output)
-    yield from named or (number for number, is_merged in zip(asked, states, strict=False) if is_merged)
-
-
-_OF_REPOSITORY = pattern(r"\bgh pr \w+ (?:[^&|;]* )?(?:-R|--repo)[ =]([\w./-]+)")
-_REQUEST_PAGE = pattern(r"/pull/(\d+)\b")
-_NAMED_REQUEST = pattern(r"(?:\b(?:pr|pull request)s? #?|/pull/)(\d+)\b", re.IGNORECASE)
-_REQUEST_ASKED = pattern(r"\bgh pr (?:merge|view) (?:\S*/)?(\d+)\b")
-_SHOWN_MERGED = pattern(
-    r"[Mm]erged pull request \S*#(\d+)|[Pp]ull request \S*#(\d+) \([^\n]*\)? ?was already merged"
-    r"|\"number\": ?(\d+)[^{}]*\"state\": ?\"MERGED\"|^(\d+)\t.*\tMERGED\b",
-    re.MULTILINE,
-)
-# The state of a request; group 1 is empty unless it is merged.
-_STATE = pattern(r"\b(?:(MERGED)|OPEN|CLOSED)\b")
-# In a log of either form, hash and number: `1a2b3c4 Read the tide (#12)`, or `    Merge pull request #12 from …`.
-_MERGE_COMMIT = pattern(
-    r"^(?:[^\w\n]*([0-9a-f]{7,40})\b| {4}).*?(?:\(#(?=\d+\)$)|Merge pull request #)(\d+)", re.MULTILINE
-)
-# A file that a pull brought, with the number of changed lines: ` tides.py | 4 ++--`.
-_CAME_FORWARD = pattern(r"^ (\S+) +\| +(?:\d|Bin)", re.MULTILINE)
 
 
 def last_stash(runs: Sequence[Run]) -> Run | None:

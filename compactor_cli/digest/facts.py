@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
 from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, failing_part, sent_words
-from compactor_cli.digest.commits import PUSHED, PUSHES, merged_requests
+from compactor_cli.digest.commits import PUSHED, PUSHES, Commit
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.failures import fails_later, is_shown
 from compactor_cli.digest.files import is_throwaway
@@ -509,3 +509,76 @@ def remembered_commands(analysis: Analysis) -> tuple[str, ...]:
     new = [_run_item(run, times, analysis.words, is_older=run.event in older).text for run, times in reversed(ranked)]
     names = {text.partition("` ")[0] for text in new}
     return (*(text for text in analysis.memory.commands if text.partition("` ")[0] not in names), *filter(None, new))
+
+
+class MergedRequest(NamedTuple):
+    """A request to merge that was merged."""
+
+    number: str
+    commit: str  # the hash of the commit that it became; empty where unknown
+    record: int  # the record that shows it merged
+    repository: str = ""  # as the command named it; empty for the one of the work tree
+
+
+def merged_requests(runs: Sequence[Run], commits: Sequence[Commit], asked: str) -> tuple[MergedRequest, ...]:
+    """The requests to merge that were made or looked at here, or named in what was ``asked``, and seen to be merged.
+
+    That is: their server says so, a commit has their number in its subject, or a fast-forward brought all files of
+    their branch.
+    """
+    found: dict[str, MergedRequest] = {}
+    known = set(_NAMED_REQUEST.findall(asked))
+    files: dict[str, set[str]] = {}
+    for run in runs:
+        seen: dict[str, str] = {}
+        if run.key.startswith("gh pr ") or " gh pr " in run.key:
+            made = _REQUEST_PAGE.findall(run.output) if "gh pr create" in run.key else []
+            known.update(made, _REQUEST_ASKED.findall(run.key))
+            files |= {number: _files_of_branch(commits, run) for number in made[-1:]}
+            seen = dict.fromkeys(_merged_at_server(run), "")
+        if run.key.startswith("git ") or "&& git " in run.key:
+            seen |= {number: commit for commit, number in _MERGE_COMMIT.findall(run.output)}
+            came = {found[1].rpartition("/")[2] for found in _CAME_FORWARD.finditer(run.output)}
+            is_forward = "Fast-forward" in run.output
+            seen |= {number: "" for number, names in files.items() if is_forward and names and names <= came}
+        for number, commit in seen.items():
+            if number in known and (number not in found or (commit and not found[number].commit)):
+                named = _OF_REPOSITORY.search(run.command)
+                repository = named[1] if named else found[number].repository if number in found else ""
+                found[number] = MergedRequest(number, commit, run.result_record, repository)
+    return tuple(found.values())
+
+
+def _files_of_branch(commits: Sequence[Commit], run: Run) -> set[str]:
+    """The names, without folders, of the files in the commits of the branch that a run asked to merge.
+
+    That is the branch of the newest commit before the run.
+    """
+    before = [one for one in commits if one.event <= run.event]
+    return {name.rpartition("/")[2] for one in before if one.branch == before[-1].branch for name in one.named}
+
+
+def _merged_at_server(run: Run) -> Iterator[str]:
+    """The numbers of the requests that an output of `gh` shows as merged."""
+    named = [next(filter(None, found.groups())) for found in _SHOWN_MERGED.finditer(run.output)]
+    asked, states = _REQUEST_ASKED.findall(run.key), _STATE.findall(run.output)
+    yield from named or (number for number, is_merged in zip(asked, states, strict=False) if is_merged)
+
+
+_OF_REPOSITORY = pattern(r"\bgh pr \w+ (?:[^&|;]* )?(?:-R|--repo)[ =]([\w./-]+)")
+_REQUEST_PAGE = pattern(r"/pull/(\d+)\b")
+_NAMED_REQUEST = pattern(r"(?:\b(?:pr|pull request)s? #?|/pull/)(\d+)\b", re.IGNORECASE)
+_REQUEST_ASKED = pattern(r"\bgh pr (?:merge|view) (?:\S*/)?(\d+)\b")
+_SHOWN_MERGED = pattern(
+    r"[Mm]erged pull request \S*#(\d+)|[Pp]ull request \S*#(\d+) \([^\n]*\)? ?was already merged"
+    r"|\"number\": ?(\d+)[^{}]*\"state\": ?\"MERGED\"|^(\d+)\t.*\tMERGED\b",
+    re.MULTILINE,
+)
+# The state of a request; group 1 is empty unless it is merged.
+_STATE = pattern(r"\b(?:(MERGED)|OPEN|CLOSED)\b")
+# In a log of either form, hash and number: `1a2b3c4 Read the tide (#12)`, or `    Merge pull request #12 from …`.
+_MERGE_COMMIT = pattern(
+    r"^(?:[^\w\n]*([0-9a-f]{7,40})\b| {4}).*?(?:\(#(?=\d+\)$)|Merge pull request #)(\d+)", re.MULTILINE
+)
+# A file that a pull brought, with the number of changed lines: ` tides.py | 4 ++--`.
+_CAME_FORWARD = pattern(r"^ (\S+) +\| +(?:\d|Bin)", re.MULTILINE)

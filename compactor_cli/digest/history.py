@@ -319,7 +319,9 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
         groups.setdefault(key, []).append(statement)
     paths = {label for _, label in groups if "/" in label and " " not in label}
     names = {path.rpartition("/")[2] for path in paths}
-    short = short_names(paths.union(one.path for one in analysis.operations if one.name in names) if analysis else paths)
+    short = short_names(
+        paths.union(one.path for one in analysis.operations if one.name in names) if analysis else paths
+    )
     marks = _marks(groups.values(), analysis) if analysis else {}
     items: list[Item] = []
     for (at, label), group in groups.items():

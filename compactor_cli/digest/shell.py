@@ -217,9 +217,9 @@ def _segment_operations(segment: str) -> Iterator[tuple[FileAction, str, str]]:
         yield from ((action, path, "") for path in operands if _looks_like_file(path))
     elif name == "mv" and len(operands) == 2 and all(_looks_like_file(path.removesuffix("/")) for path in operands):
         yield FileAction.MOVE, operands[0], operands[1]
-    elif name == "cp" and len(operands) == 2 and all(map(_looks_like_file, operands)):
+    elif name == "cp" and len(operands) == 2 and _looks_like_file(operands[1]):
         if "." in posixpath.basename(operands[1]):
-            yield FileAction.CREATE, operands[1], operands[0]
+            yield FileAction.CREATE, operands[1], operands[0] if _looks_like_file(operands[0]) else ""
     elif name in _FORMATTERS and not _REWRITES.isdisjoint(words):
         yield from (
             (FileAction.FORMAT, path, "") for path in operands if _looks_like_file(path) and _NAMED_FILE.search(path)

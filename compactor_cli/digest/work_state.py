@@ -167,7 +167,7 @@ def work_state(
     # A commit without a result may have taken any of the changes: which are left is unknown.
     if any(run.event in without_result and re.search(r"\bgit commit\b", run.key) for run in here):
         uncommitted, listed = [], {}
-    made_away = tuple(_commits_elsewhere(away, elsewhere, states, directory))
+    made_away = tuple(_commits_elsewhere(runs, away, elsewhere, states, directory))
     tree = tree_below(states, made_away, elsewhere, directory)
     branch, branch_record = _branch(here, branch_of_records, made_away[-1:] if tree else ()) or (before.branch, -1)
     _place(states, commits, merge, branch)
@@ -209,13 +209,17 @@ def _without_result(events: Sequence[Event]) -> tuple[int, ...]:
 
 
 def _commits_elsewhere(
-    runs: Sequence[Run], elsewhere: Mapping[int, str], states: Sequence[FileState], directory: str
+    runs: Sequence[Run],
+    away: Sequence[Run],
+    elsewhere: Mapping[int, str],
+    states: Sequence[FileState],
+    directory: str,
 ) -> Iterator[Commit]:
-    """The commits made in other folders; sets the ``commit`` of the files there."""
-    for folder in dict.fromkeys(elsewhere[run.event] for run in runs):
-        there = [run for run in runs if elsewhere[run.event] == folder]
+    """The commits made in other folders by the runs ``away``; sets the ``commit`` of the files there."""
+    for folder in dict.fromkeys(elsewhere[run.event] for run in away):
+        there = [run for run in away if elsewhere[run.event] == folder]
         files = [state for state in states if state.path.startswith((f"{folder}/", seen_from(folder, directory)))]
-        commits = find_commits(there, "")
+        commits = list(after_rebases(find_commits(there, ""), runs))
         held = held_by(files, commits, _ignored_by_git(there))
         for state in files:
             commit = held.get(state.path)

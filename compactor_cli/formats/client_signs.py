@@ -31,13 +31,15 @@ NOT_SPOKEN = pattern(
 # Labels that SWE-agent and mini-swe-agent make the model write before its words: `THOUGHT: `, `Thought: `.
 SPOKEN_LABEL = pattern(r"\A(?:(?:THOUGHT|DISCUSSION):?|Thought:)\s+")
 # What the runner of Magentic-One and its browser write into the words of agents: warnings of Python, the members of the
-# team, a page's metadata. Its ledger is a JSON object whose entries have a reason and an answer.
+# team, a page's metadata; and what Codex's app shows as buttons. Magentic-One's ledger is a JSON object whose entries
+# have a reason and an answer.
 AROUND_SPOKEN = pattern(
     r"^\S+\.py:\d+: \w*Warning: .*\n?(?:^[ \t]+\S.*(?:\n|\Z))?"
     r"|^(?:[ \t]+\w+ = await [\w.]+\(.*|No agent selected\.|Next speaker \w+"
     r"|(?:SCENARIO\.PY|RUN\.SH) COMPLETE !#!#)[ \t]*(?:\n|\Z)"
     r"|^To answer this request we have assembled the following team:\n(?s:.*?)(?=^Here is an initial fact sheet)"
-    r"|^The following metadata was extracted from the webpage:\s*^\{(?s:.*?)^\}[ \t]*(?:\n|\Z)",
+    r"|^The following metadata was extracted from the webpage:\s*^\{(?s:.*?)^\}[ \t]*(?:\n|\Z)"
+    r"|^(?:::[a-z-]+\{[^\n]*\}[ \t]*)+(?:\n|\Z)",
     re.MULTILINE,
 )
 LEDGER = pattern(r"\AUpdated Ledger:\s*(\{.*\})\s*\Z", re.DOTALL)

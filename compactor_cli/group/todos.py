@@ -120,7 +120,8 @@ class TodoReplay:
             todo = self.todos[key]
             text = str(arguments.get("subject") or todo.text)
             state = _STATES.get(status, State.OPEN) if status else todo.state
-            self.todos[key] = replace(todo, text=text, state=state, record=record)
+            owner = str(arguments.get("owner") or todo.owner)
+            self.todos[key] = replace(todo, text=text, state=state, owner=owner, record=record)
         elif status:
             self._forget_unnamed()
 

@@ -139,6 +139,14 @@ def test_a_commit_has_the_hash_that_a_log_shows_after_a_rebase() -> None:
     assert states_of(STORE, COMMIT, *steps) == ["store.py — edited, in commit 7e00b6e"]
 
 
+@pytest.mark.parametrize("merge", ["gh pr merge 12 --squash && git pull && git log --oneline -2", "git log --oneline"])
+def test_a_commit_that_others_made_again_has_the_hash_that_a_later_log_shows(merge: str) -> None:
+    merged = ran(merge, "7e00b6e (HEAD -> main) Store UTC (#12)\n9e00b6e Begin")
+    assert states_of(STORE, COMMIT, merged) == ["store.py — edited, in commit 7e00b6e"]
+    twice = ran("git log --oneline", "7e00b6e Store UTC\n4f1c2aa Store UTC")
+    assert states_of(STORE, COMMIT, twice) == ["store.py — edited, in commit 4f1c2aa"]
+
+
 def test_a_commit_that_a_pull_rebased_has_the_hash_of_the_next_push_and_else_none() -> None:
     refused = ran("git push", " ! [rejected] utc -> utc (fetch first)\nerror: failed to push some refs", is_error=True)
     pulled = ran("git pull --rebase", "Rebasing (1/1)\nSuccessfully rebased and updated refs/heads/utc.")

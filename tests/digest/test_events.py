@@ -267,6 +267,11 @@ def test_what_the_runner_of_a_team_of_agents_writes_into_their_words_is_not_said
     ]
 
 
+def test_the_buttons_that_an_app_shows_below_an_answer_are_not_said() -> None:
+    found = events_of(user("Push it"), says('Pushed.\n\n::git-stage{cwd="/w"}\n::git-push{cwd="/w" branch="tide"}'))
+    assert [event.text for event in found] == ["Push it", "Pushed."]
+
+
 def test_instructions_that_nobody_typed_are_no_turn() -> None:
     found = events_of(user("Fix it"), user("Base directory for this skill: /x\n\n# Skill"), says("Done"))
     assert [(event.kind, event.turn) for event in found] == [

@@ -480,6 +480,11 @@ def test_what_powershell_writes_into_a_file_is_no_file(command: str) -> None:
     assert {path for _, path, _ in shell_operations(command)} == {"tide.md"}
 
 
+def test_a_file_copied_from_a_place_in_a_variable_is_there_again() -> None:
+    session = conversation(ran("rm static/tide.png", ""), ran('cp "$HOME/Tide Pictures/a.png" static/tide.png', ""))
+    assert [(one.path, one.is_deleted) for one in analyse(request(session)).files] == [("static/tide.png", False)]
+
+
 def test_powershell_deletes_moves_writes_and_reads_as_other_shells_do() -> None:
     command = r"Remove-Item -Force src\old.py; Move-Item src\a.py src\b.py; Get-Content -Path .\src\tide.py"
     assert list(shell_operations(command)) == [

@@ -125,6 +125,9 @@ def test_a_list_that_is_shown_tells_what_others_did_of_it() -> None:
     assert states(*made, *numbered, call("TaskList", "4"), answer("No tasks found", "4")) == []
     failed = call("TaskList", "4"), answer("The list could not be read", "4")
     assert len(states(*made, *numbered, *failed)) == 3
+    taken = call("TaskUpdate", "5", taskId="3", status="in_progress", owner="bob")
+    found = plan_state(events_of(*made, *numbered, *listed, taken)).todos
+    assert [(todo.text, todo.owner) for todo in found] == [("Write it", ""), ("Ship it", "bob")]
 
 
 def test_open_work_is_stated_before_what_is_done() -> None:

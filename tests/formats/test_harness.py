@@ -95,6 +95,7 @@ def claude(content: Any, **more: Any) -> dict[str, Any]:
         ("<turn_aborted>\nThe user interrupted.\n</turn_aborted>", ""),
         ("# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nfix a.py", "fix a.py"),
         ("# Files mentioned by the user:\n\n## a.pdf: /w/a.pdf\n\n## My request for Codex:\nread it", "read it"),
+        ("\n# In app browser:\n- Current URL: http://tide/\n\n## My request for Codex:\nbigger", "bigger"),
         ("<session_context>\nToday is Monday.\n</session_context>", ""),
         ("look at @a.py\n--- Content from referenced files ---\nContent from @a.py:\nx = 1", "look at @a.py"),
         ("<task>\nmake it blue\n</task>\n<environment_details>\nnoon\n</environment_details>", "make it blue"),
