@@ -74,6 +74,7 @@ _ACTS_OUTSIDE = pattern(
     rf"\b{GIT}(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     rf"|\b{GIT}tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"
     r"|\bgh (?:pr|issue|release|repo)\b(?![^|;&]*\b(?:view|list|diff|status|checks)\b)"
+    r"|\bgh (?:workflow (?:run|enable|disable)|run (?:rerun|cancel|delete)|(?:secret|variable) (?:set|delete))\b"
     r"|\bgh api\b(?! graphql\b[^|;&]*\bquery=[\"']?\s*(?:query\b|\{))"
     r"[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
     r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"

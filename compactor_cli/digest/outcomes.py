@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
+from operator import itemgetter
 
 from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, is_check
 from compactor_cli.digest.commands import acting_line
@@ -165,7 +166,8 @@ def _done(
     is_newest: bool,
 ) -> RequestOutcome | None:
     """What was made, edited or acted on for a request; None where nothing was, or where it may have come of another."""
-    made = sorted(list(_made(work, made_by, words))[-_MAX_MADE:], key=lambda one: one[1])
+    each = dict(_made(work, made_by, words))
+    made = sorted([*each.items()][-_MAX_MADE:], key=itemgetter(1))
     # Edits after the last commit came of the request too.
     rest = replace(work, changes=[one for one in work.changes if not made or one.record > made[-1][1]])
     is_shown = not is_refused and (rest.changes or not made)
@@ -176,7 +178,9 @@ def _done(
         return None
     if not (made or more or is_refused):
         more = list(_acts(work))
-    parts = [*dict(made).items(), *more]
+    if len(each) > len(made):
+        made[-1] = (f"{made[-1][0]} +{len(each) - len(made)}", made[-1][1])
+    parts = [*made, *more]
     if not parts:
         return None
     text = words.comma.join(text for text, _ in parts)
@@ -453,9 +457,9 @@ def _acts(work: _Work) -> Iterator[tuple[str, int]]:
     Else the newest that installed something or, for words about branches, that moved the work tree.
     """
     done = [run for run in work.runs if run.outcome is CommandOutcome.OK]
-    acted = [(acting_line(run.key), run) for run in done if run.acts_outside]
     # In a chain of unknown outcome, an error would show.
     may_be = [run for run in work.runs if run in done or not (run.code > 0 or ERROR_PATTERN.search(run.output))]
+    acted = [(acting_line(run.key), run) for run in may_be if run.acts_outside]
     acted = acted or [(found[0], run) for run in may_be if (found := _INSTALLS_ONE.search(run.command))]
     if not acted and _OF_BRANCHES.search(work.asked):
         acted = [(acting_line(run.key), run) for run in done if _MOVES_WORK_TREE.search(run.key)]

@@ -43,6 +43,17 @@ def test_a_request_is_shown_with_the_pull_request_that_came_of_it() -> None:
     assert wanted(STORE, COMMIT, opened) == ' → 4f1c2aa "Store UTC", https://github.com/a/b/pull/136'
 
 
+def test_of_many_things_made_the_last_are_shown_with_how_many_there_are_besides() -> None:
+    opened = [ran(f"gh pr create --head t{n}", f"https://github.com/a/b/pull/{n}") for n in range(5)]
+    addresses = ", ".join(f"https://github.com/a/b/pull/{n}" for n in (2, 3, 4))
+    assert wanted(*opened) == f" → {addresses} +2"
+
+
+def test_a_workflow_that_was_started_is_what_came_of_a_request() -> None:
+    started = ran("gh workflow run tide.yml -f bump=minor; sleep 3; gh run list", "queued\tTide\t30550956487")
+    assert wanted(started, says("It is queued.")).startswith(" → `gh workflow run tide.yml -f bump=minor")
+
+
 def test_of_the_checks_after_the_last_edit_the_one_with_most_tests_is_the_outcome() -> None:
     some, build = ran("pytest -q tests/test_utc.py", "8 passed in 1s"), ran("make build", "built")
     assert wanted(STORE, TESTS, build, some) == " → edited store.py, `pytest -q` ok"
