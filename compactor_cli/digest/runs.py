@@ -31,7 +31,7 @@ from compactor_cli.digest.error_lines import (
 )
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.noise import may_have
-from compactor_cli.digest.shell import GIT
+from compactor_cli.digest.shell import GIT, segments, unquoted
 from compactor_cli.digest.tools import ToolKind, command_of
 from compactor_cli.formats.client_signs import ATTACHMENTS, EXIT_CODE_WORDS, background_id, exit_code, started_id
 from compactor_cli.model.patterns import pattern
@@ -432,19 +432,23 @@ def _tells_exit_code(line: str) -> bool:
 
 def sets_up(other: Run, run: Run) -> bool:
     """Whether a run that went well installed, built, fetched or removed what another run may have failed for."""
-    brings = _SETS_UP.search(other.key) or (_TAKES_IN.search(other.key) if "git push" in run.key else None)
+    if other.outcome is not CommandOutcome.OK or other.key == run.key:
+        return False
+    takes_in = "git push" in run.key and _TAKES_IN.search(other.key) is not None
+    if takes_in or any(map(_SETS_UP.match, segments(unquoted(other.key)))):
+        return True
     removed = _REMOVES.search(other.key)
-    if removed and not brings:
-        path = removed[1].partition("*")[0].strip("./")
-        brings = next((removed for one in (path, posixpath.dirname(path)) if "/" in one and one in run.output), None)
-    return other.outcome is CommandOutcome.OK and other.key != run.key and brings is not None
+    path = removed[1].partition("*")[0].strip("./") if removed else ""
+    return any("/" in one and one in run.output for one in (path, posixpath.dirname(path)))
 
 
 _REMOVES = pattern(r"\brm -\w*r\w* (\S*\w/\S+)")
 # What brings the commits of others, without which the server refuses a push.
 _TAKES_IN = pattern(r"\bgit (?:pull|rebase|merge)\b")
 _SETS_UP = pattern(
-    r"\b(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet|gradlew?|mvn"
-    r"|prisma|alembic|docker|rake|rails)\b[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
-    r"|\bmake\b|\btsc\b(?![^|;&\n]*--noEmit)"
+    r"(?:(?:\w+=\S*|sudo|env|time|npx|exec|python[\d.]* -m|uv run|mise exec --|(?:pnpm|bundle|poetry) (?:exec|run)) )*"
+    r"(?:\S*/)?(?:(?:npm|pnpm|yarn|bun|pip3?|uv|poetry|cargo|go|gem|bundle|composer|brew|apt(?:-get)?|mix|dotnet"
+    r"|gradlew?|mvn|prisma|alembic|docker|rake|rails)\b"
+    r"[^|;&]*\b(?:i|ci|install|add|sync|build|generate|compile|migrate|up|get|restore)\b"
+    r"|make\b|tsc\b(?![^|;&\n]*--noEmit))"
 )

@@ -1177,6 +1177,8 @@ def test_what_was_installed_between_a_failure_and_the_run_that_passed_stands_wit
     )
     for other in ("git fetch", "bunx tsc --noEmit gauge.ts"):
         assert shown(failed, ran(other, "ok"), passed)[1][0].endswith("→ passed later")
+    message = ran("git commit -q -F - <<'EOF'\nMake the tables load in a docker-build\nEOF", "")
+    assert "passed after" not in shown(failed, message, ran("git fetch origin docker-build", ""), passed)[1][0]
 
 
 def test_a_chain_whose_commit_failed_stands_by_its_commit() -> None:
