@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from compactor_cli.digest.commands import (
     acts_outside,
+    asks_for_help,
     bare_command,
     code_is_of_another,
     command_key,
@@ -184,6 +185,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         outcome = CommandOutcome.UNKNOWN
     if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
         outcome = CommandOutcome.UNKNOWN  # it was sent, and turned down
+    if outcome is CommandOutcome.FAILED and code > 0 and asks_for_help(command) and not ERROR_PATTERN.search(output):
+        outcome = CommandOutcome.OK  # some programs end with a failing code after they printed their help
     return Run(
         command=command,
         key=key,

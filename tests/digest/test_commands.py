@@ -271,6 +271,12 @@ def test_of_a_compiler_the_error_is_shown_and_no_warning() -> None:
     assert run.outcome is CommandOutcome.FAILED
 
 
+@pytest.mark.parametrize(("printed", "outcome"), [("Usage: tide [level]", "ok"), ("tide: command not found", "failed")])
+def test_help_that_ends_with_a_failing_code_was_printed_all_the_same(printed: str, outcome: str) -> None:
+    (run,) = runs(events_of(*ran("npx tide --help", f"Exit code 2\n{printed}", is_error=True)))
+    assert run.outcome == outcome
+
+
 def test_what_was_aborted_neither_failed_nor_went_well() -> None:
     (run,) = runs(events_of(*ran("pnpm install", "Tool execution aborted", is_error=True)))
     assert run.outcome is CommandOutcome.UNKNOWN
