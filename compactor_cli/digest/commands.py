@@ -70,6 +70,8 @@ _ESCAPED = re.compile(r"\\([`\"$\\])")
 _SIGNATURE = pattern(
     r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
 )
+# What follows `kubectl` or `terraform` where it only asks: `-n pier get`, `describe`, `plan`.
+_ASKS_CLUSTER = r"(?:-{1,2}\S+ (?:[^\s-]\S* )?)*(?:get|describe|logs|top|plan|list|show|status|diff|version)\b"
 _ACTS_OUTSIDE = pattern(
     rf"\b{GIT}(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     rf"|\b{GIT}tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"
@@ -78,7 +80,7 @@ _ACTS_OUTSIDE = pattern(
     r"|\bgh api\b(?! graphql\b[^|;&]*\bquery=[\"']?\s*(?:query\b|\{))"
     r"[^|;&]* (?:-X ?(?!GET)|--method (?!GET)|-[fF] ?\w|--(?:raw-)?field\b|--input\b)"
     r"|\bgit worktree add\b|\b(?:npm|twine|cargo|poetry) publish\b"
-    r"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!get|plan)"
+    rf"|\bcurl\b[^|;&]*-X ?(?:POST|PUT|PATCH|DELETE)|\b(?:kubectl|terraform|ansible-playbook|helm) (?!{_ASKS_CLUSTER})"
     r"|\bdocker (?:push|compose up|run)\b|\b(?:alembic|migrate|flyway)\b|\b(?:systemctl|service) (?:re)?start\b"
     r"|(?<![\w-])deploy\b(?!/)"
 )
@@ -105,7 +107,7 @@ _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
     " base64 tr tac rev seq fold paste comm cmp du df id uname hostname realpath readlink md5sum sha1sum sha256sum test"
     " [ sleep ps env printenv date whoami type jq xxd hexdump strings column printf cd basename dirname true export set"
-    " goto scroll_up scroll_down search_dir search_file find_file"
+    " alias source print goto scroll_up scroll_down search_dir search_file find_file"
     " get-content get-childitem get-location get-item get-command select-string select-object test-path"
     " measure-object where-object format-table out-string".split()
 )
@@ -184,7 +186,8 @@ def searched_for(command: str) -> list[str]:
 
 
 def is_read_only(command: str) -> bool:
-    """Whether a command changes nothing and only shows."""
+    """Whether a command changes nothing and only shows; of a script for another shell, what it does counts."""
+    command = _SCRIPT.sub(lambda found: f"; {found[1] or found[2] or ''} ;", command)
     command = _CASES.sub(" ", QUOTED.sub("q", command))
     command = re.sub(r"(?:\w+=)?\$\(|\)", " ", command)
     if "<<" in command or re.search(r"(?<![0-9&=-])>{1,2}\s*(?!/dev/null|&)\S", command):
@@ -192,6 +195,11 @@ def is_read_only(command: str) -> bool:
     return all(_only_reads(segment.split()) for segment in segments(command))
 
 
+# `ssh -o BatchMode=yes pier 'ls tides'`, `zsh -i -c "which gauge"`
+_SCRIPT = pattern(
+    r"""\b(?:ssh(?: -\w(?: ?[^\s'"-]\S*)?)* [^\s'"-]\S*|(?:ba|da|z)?sh(?: -\w+)* -\w*c) """
+    r"""(?:"((?:[^"\\]|\\.)*)"|'([^']*)')"""
+)
 # The parts of a `case`: `case $1 in`, `start)`, `;;`, `esac`.
 _CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 
@@ -199,7 +207,7 @@ _CASES = pattern(r"\bcase \S+ in\b|^\s*[^\s();&|]+\)|;;|\besac\b", re.MULTILINE)
 def _only_reads(words: list[str]) -> bool:
     while words and (words[0] in _BEFORE_A_COMMAND or re.fullmatch(r"\w+=\S*|\d+s?", words[0])):
         words = words[1:]
-    if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[["):
+    if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[[", "(("):
         return True
     if words[0] == "git":
         return "--dry-run" in words or not _LOOKING_GIT.isdisjoint(plain_git(" ".join(words)).split()[1:2])
@@ -210,8 +218,9 @@ def _only_reads(words: list[str]) -> bool:
 
 # What only asks a server, a container, an archive or a log: `gh pr view 12`, `docker ps`, `unzip -l tides.zip`.
 _SHOWS = pattern(
+    rf"(?:kubectl|helm|terraform) {_ASKS_CLUSTER}|systemctl (?:is-\S+|status|show|cat|list-\S+)\b|"
     r"(?:gh|glab) (?:api|search|(?:pr|mr|issue|run|release|repo|workflow) (?:view|list|diff|status|checks))\b"
-    r"|docker (?:logs|ps|images|inspect)\b|kubectl (?:logs|get|describe)\b|unzip -\w*[lp]|zcat\b|gunzip -c|journalctl\b"
+    r"|docker (?:logs|ps|images|inspect)\b|unzip -\w*[lp]|zcat\b|gunzip -c|journalctl\b"
 )
 
 
@@ -231,9 +240,12 @@ def code_is_of_another(command: str) -> bool:
     pipe = last.split("|")
     if not all(_only_reads(part.split()) for part in pipe):
         return _only_reads(pipe[-1].split())
-    if before[-1:] == ["&&"]:
+    if before[-1:] == ["&&"] or (before and _STOPS.match(plain) and before[-1] != "||"):
         return code_is_of_another("".join(before[:-1]))
     return any(not _only_reads(part.split()) for part in "|".join(before[::2]).split("|"))
+
+
+_STOPS = pattern(r"set -\w*e")  # the first command that fails ends the line
 
 
 def shown(command: str) -> str:

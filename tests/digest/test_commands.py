@@ -125,6 +125,8 @@ def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
         ("./migrate.sh || true", "connecting", CommandOutcome.UNKNOWN),
         ("./migrate.sh; echo done", "done", CommandOutcome.UNKNOWN),
         ("./migrate.sh && echo done", "done", CommandOutcome.OK),
+        ("set -euo pipefail\n./migrate.sh\necho done", "done", CommandOutcome.OK),
+        ("kubectl apply -f gauge.yaml\nkubectl -n pier get pods", "gauge CrashLoopBackOff", CommandOutcome.UNKNOWN),
         ("npm test | head -2", "3 passed\nmore to come", CommandOutcome.UNKNOWN),
         ("npm test | head -5", "3 passed", CommandOutcome.OK),
         ("go build ./... 2>&1 | head -20", "", CommandOutcome.OK),
@@ -280,6 +282,17 @@ def test_help_that_ends_with_a_failing_code_was_printed_all_the_same(printed: st
 def test_what_was_aborted_neither_failed_nor_went_well() -> None:
     (run,) = runs(events_of(*ran("pnpm install", "Tool execution aborted", is_error=True)))
     assert run.outcome is CommandOutcome.UNKNOWN
+
+
+def test_a_script_for_another_shell_is_judged_by_what_it_does() -> None:
+    looks = [
+        "ssh -o BatchMode=yes keeper@pier 'sudo ls -l /srv/tides; systemctl is-active gauge'",
+        'zsh -i -c "source ~/.zshrc; which gauge"',
+        "KUBECONFIG=~/pier.yaml kubectl -n tides describe pod gauge",
+    ]
+    acts = ["ssh keeper@pier 'sudo rm /srv/tides.csv'", "bash -lc 'make gauge'", "kubectl -n tides delete pod gauge"]
+    assert [run.is_read_only for run in runs(events_of(*(ran(one, "") for one in looks)))] == [True] * 3
+    assert [run.is_read_only for run in runs(events_of(*(ran(one, "") for one in acts)))] == [False] * 3
 
 
 def test_what_is_written_for_a_command_is_not_shown_in_its_place() -> None:

@@ -1869,10 +1869,10 @@ def test_what_was_called_as_the_error_said_leaves_it_no_longer_open() -> None:
 
 
 def test_a_program_that_is_missing_is_not_done_by_a_run_that_misses_another() -> None:
-    failed = ran("zsh -i -c 'read gauges | head'", "zsh:1: command not found: head", is_error=True)
-    piped = ran("zsh -i -c 'read gauges'", "gauges.sh:12: command not found: rm\nno gauges")
+    failed = ran("zsh -i -c 'fill gauges | head'", "zsh:1: command not found: head", is_error=True)
+    piped = ran("zsh -i -c 'fill gauges'", "gauges.sh:12: command not found: rm\nno gauges")
     assert not any("done by" in line for line in shown(failed, piped)[1])
-    assert any("done by" in line for line in shown(failed, ran("zsh -i -c 'read gauges'", "12 gauges"))[1])
+    assert any("done by" in line for line in shown(failed, ran("zsh -i -c 'fill gauges'", "12 gauges"))[1])
 
 
 def test_a_file_that_is_gone_is_none_after_whose_edit_it_failed_again() -> None:
