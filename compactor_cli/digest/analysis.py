@@ -16,6 +16,7 @@ from compactor_cli.digest.checklists import PlanState, checked, plan_state
 from compactor_cli.digest.checks import changes_code, is_check, of_the_work
 from compactor_cli.digest.choice import Worth
 from compactor_cli.digest.commands import may_act_outside
+from compactor_cli.digest.commits import without_tries
 from compactor_cli.digest.corrections import (
     EditedNames,
     denied,
@@ -212,12 +213,13 @@ def _analysed(
 ) -> Analysis:
     language = request.language if request.language != "auto" else detect(message.text for message in messages)
     kept, directory = events(request.transcript, request.kept, directories=directories), directories.working
-    operations = with_scripts(file_operations(found, directory), found, directory)
+    done = with_scripts(file_operations(found, directory), found, directory)
     ran = of_the_work(runs(found), found)
+    operations = without_tries(done, ran, directory)
     files = replay(operations, memory.file_states())
-    messages = stops_in_force(messages, found, operations, ran, directory)
+    messages = stops_in_force(messages, found, done, ran, directory)
     turns, words = turns_of(found), words_of(language)
-    taken_back = {**denied(found), **overturned(found), **taken_out(found, operations), **misunderstood(found)}
+    taken_back = {**denied(found), **overturned(found), **taken_out(found, done), **misunderstood(found)}
     branch = recorded_branch(request.transcript, request.covered, directories.other)
     work = work_state(found, ran, operations, files, directory, memory.work_state(), branch)
     does_work = ran or operations or any(one.is_of_written_code for one in found)
@@ -241,8 +243,8 @@ def _analysed(
         files=files,
         runs=ran,
         ended={run.event: run.outcome for run in ran if not run.is_read_only},
-        errors=find_errors(found, without_pushed(ran, work.in_step), operations),
-        causes=find_causes(found, ran, operations, taken_back),
+        errors=find_errors(found, without_pushed(ran, work.in_step), done),
+        causes=find_causes(found, ran, done, taken_back),
         decisions=_with_earlier(memory.decisions, decisions(found, taken_back, words)),
         turns=turns,
         finals=finals(turns),

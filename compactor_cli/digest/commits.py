@@ -12,9 +12,10 @@ from itertools import islice
 from compactor_cli.digest.commands import PUTS_AWAY, STASHES, sent_subject
 from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind
-from compactor_cli.digest.files import FileState
+from compactor_cli.digest.files import FileOperation, FileState
 from compactor_cli.digest.runs import COMMIT_LINE, CommandOutcome, Run
 from compactor_cli.digest.shell import GIT, QUOTED, SHORTENS, is_whole, unquoted
+from compactor_cli.digest.tools import FileAction
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -72,6 +73,30 @@ def held_by(
         tracked |= taken | named
         left = [state for state in left if state.path not in found]
     return found
+
+
+def without_tries(
+    operations: Sequence[FileOperation], runs: Sequence[Run], directory: str
+) -> tuple[FileOperation, ...]:
+    """The operations without changes that were put back to a commit which holds earlier changes of the same file.
+
+    That commit is then the last state of the file, and what was checked after it still holds.
+    """
+    if not any(one.action is FileAction.REVERT for one in operations):
+        return tuple(operations)
+    commits, gone = find_commits(runs, directory), set[int]()
+    for place, put_back in enumerate(operations):
+        if put_back.action is not FileAction.REVERT:
+            continue
+        before = {at: one for at, one in enumerate(operations[:place]) if one.path == put_back.path}
+        changes = {at: one for at, one in before.items() if one.action is not FileAction.READ}
+        for commit in reversed([commit for commit in commits if commit.event < put_back.event]):
+            committed = max((one.event for one in changes.values() if one.event <= commit.event), default=-1)
+            state = FileState(path=put_back.path, changed=committed)
+            if held_by([state], [commit], lambda *_: False).get(state.path):
+                gone |= {place, *(at for at, one in changes.items() if one.event > commit.event)}
+                break
+    return tuple(one for place, one in enumerate(operations) if place not in gone)
 
 
 def earlier_hashes(state: FileState, commits: Sequence[Commit], last: Commit | None) -> Iterator[str]:

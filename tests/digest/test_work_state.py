@@ -295,6 +295,14 @@ def test_a_file_that_was_put_back_is_not_uncommitted() -> None:
     assert texts(one, Section.FILES) == ["store.py — edited, changes thrown away"]
 
 
+def test_a_try_after_the_commit_that_was_put_back_leaves_the_committed_state() -> None:
+    tried = (call("Edit", "t", file_path="store.py", old_string="b", new_string="c"), answer("ok", "t"))
+    put_back = ran("git checkout -- store.py && echo back", "back")
+    one = digest(conversation(user("mend it"), STORE, COMMIT, TESTS, tried, put_back), 2_000)
+    assert texts(one, Section.PLAN) == []
+    assert texts(one, Section.FILES) == ["store.py — edited, in commit 4f1c2aa"]
+
+
 def test_a_hard_reset_throws_away_what_was_edited_since_the_last_commit() -> None:
     one = digest(conversation(user("mend it"), STORE, COMMIT, CLOCK, ran("git reset --hard", "HEAD is now at 4f1c2aa")))
     assert texts(one, Section.PLAN) == []
