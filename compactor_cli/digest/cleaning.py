@@ -26,6 +26,7 @@ from compactor_cli.formats.client_signs import (
     STEP_HEADS,
     STEP_REMARKS,
 )
+from compactor_cli.formats.contents import json_value, result_text
 from compactor_cli.model.patterns import pattern
 
 # A longer line of JSON is broken, since it states more than one thing.
@@ -82,12 +83,20 @@ def without_prompt(text: str) -> str:
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
     text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ", "Command: ")) else text
+    text = _unblocked(text) if text.startswith("[{") else text
     text = STEP_REMARKS.sub("", STEP_HEAD.sub(r"\1\2", text)) if text.startswith(STEP_HEADS) else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
 
 
 _PROMPT_CHARS = 400
+
+
+def _unblocked(text: str) -> str:
+    """The texts of a JSON array of content blocks, as servers answer and some clients print it; other text as it is."""
+    blocks = json_value(text) if '"text":' in text else None
+    is_content = isinstance(blocks, list) and all(isinstance(one, dict) and "type" in one for one in blocks)
+    return result_text(blocks) if is_content and any(one["type"] == "text" for one in blocks) else text
 
 
 def without_gutters(text: str, *, surely: bool) -> str:

@@ -495,6 +495,13 @@ def test_the_command_that_a_client_repeats_above_what_it_tells_of_a_run_is_no_ou
     assert events_of(*ran("make", "Command: 3\nWall time: short"))[-1].text == "Command: 3\nWall time: short"
 
 
+def test_the_answer_of_a_server_is_read_out_of_its_blocks() -> None:
+    blocks = '[{"type":"text","text":"low tide\\n0.4 m"},{"type":"image","data":"AAAA"}]'
+    assert events_of(*ran("tides", f"Wall time: 0.7 seconds\nOutput:\n{blocks}"))[-1].text == "low tide\n0.4 m"
+    kept = '[{"kind":"ebb","text":"0.4 m"}]'
+    assert events_of(*ran("tides", kept))[-1].text == kept
+
+
 def test_what_a_client_instructs_in_the_midst_of_a_conversation_is_no_event() -> None:
     rules = Message(role=Role.SYSTEM, parts=(Text(text="Run `bd prime` after each compaction."),))
     found = events_of(rules, user("set the clock"), rules, says("I look."))
