@@ -444,10 +444,12 @@ def _listed_by_git(
 def _listed_at_first(
     runs: Sequence[Run], changes: Sequence[FileOperation], commits: Sequence[Commit]
 ) -> tuple[dict[str, int], list[str]]:
-    """What git listed before anything was changed or committed, as `_listed_by_git`."""
+    """What git first listed, before anything was changed or committed, as `_listed_by_git`."""
     first = min((*(one.event for one in changes), *(one.event for one in commits)), default=inf)
     before = [run for run in runs if run.event < first]
-    return _listed_by_git(before, (), with_new=not changes)[:2]
+    # What a later status adds, a command of the session changed.
+    statuses = [run for run in before if "git status" in run.key and run.outcome is not CommandOutcome.FAILED]
+    return _listed_by_git(statuses[:1] or before, (), with_new=not changes)[:2]
 
 
 _TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
@@ -581,8 +583,6 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
 
 _BRINGS = pattern(rf"\b{GIT}(?:merge|pull|rebase|cherry-pick|revert|am|stash (?:pop|apply))\b")
 _BROUGHT = pattern(r"^(?:Auto-merging |CONFLICT |Fast-forward\b|Merge made by |Updating [0-9a-f]{7})", re.MULTILINE)
-
-
 _CHANGED_FILE = pattern(r"^ (\S+) +\| +\d+", re.MULTILINE)
 
 

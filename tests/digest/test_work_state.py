@@ -631,6 +631,16 @@ def test_what_was_changed_before_the_session_did_anything_is_told_from_its_own_c
     ]
 
 
+def test_what_only_a_later_status_lists_was_not_changed_before_the_session() -> None:
+    linked = (ran("git status --short", " M tide.py"), ran("gauge link --yes", "Linked; added to .gitignore"))
+    status = ran("git status --short", " M .gitignore\n M tide.py")
+    assert is_open(*linked, status, STORE, ran("git status --short", " M .gitignore\n M tide.py\n M store.py")) == [
+        "Not committed: store.py",
+        "Also listed by git, not committed: .gitignore",
+        "Changed before this session, not committed: tide.py",
+    ]
+
+
 def test_a_check_is_older_than_what_a_merge_brought_and_not_than_one_that_brought_nothing() -> None:
     def facts(output: str) -> list[str]:
         session = conversation(user("merge it"), ran("make test", "12 passed"), ran("git merge origin/main", output))
