@@ -113,7 +113,7 @@ class _AttachmentReader:
             self.running = {key: work for key, work in self.running.items() if work.command != command}
         # A client may move a command that takes long to the background by itself.
         may_be = call.tool is ToolKind.COMMAND or short_name(call.name) in REPORTING_TOOLS
-        may_be |= _argument(call, ATTACHMENTS.background_argument) == "True"
+        may_be |= _argument(call, ATTACHMENTS.background_argument) == "True" or call.name == ATTACHMENTS.background_tool
         if may_be and (key := started_id(event.text)):
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A call that only looks, at running work or at anything else, starts nothing.

@@ -192,6 +192,7 @@ class Attachments(NamedTuple):
     )
     # The argument of a call that starts work in the background. The id of the work is in the result, see `started_id`.
     background_argument: str = "run_in_background"
+    background_tool: str = "Workflow"  # all its work runs in the background
     notice_signs: tuple[str, ...] = ("-id>", 'Task id "')  # a text without any of them has no ``notice``
     # A notice that work has ended; groups: its id and its status.
     notice: re.Pattern[str] = pattern(
@@ -276,8 +277,8 @@ def started_id(result: str) -> str:
 
 
 _STARTED = pattern(
-    r"\b(?:agentId: |background with ID: |Process running with session ID )(\w+)|background with shellId: ([\w-]+)>"
-    r"|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
+    r"\b(?:agentId: |background with ID: |in background\. Task ID: |Process running with session ID )(\w+)"
+    r"|background with shellId: ([\w-]+)>|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
 )
 _STARTED_SIGNS = ("ID ", "Id: ", "ID: ", "task id: ")
 # Copilot CLI, after what a command printed so far.

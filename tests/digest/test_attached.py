@@ -97,6 +97,14 @@ def test_a_command_that_the_client_itself_put_in_the_background_still_runs() -> 
     assert plan(conversation(user("run it all"), call("Bash", "b", command="cat log"), shown)) == []
 
 
+def test_a_workflow_runs_in_the_background_until_its_end_is_told() -> None:
+    launched = answer("Workflow launched in background. Task ID: w9ys8z\nSummary: Review the gauge", "w")
+    begun = user("review it"), call("Workflow", "w", script="…", description="Review the gauge"), launched
+    assert plan(conversation(*begun)) == ['In the background, not seen to end: "Review the gauge" (w9ys8z)']
+    ended = "<task-notification>\n<task-id>w9ys8z</task-id>\n<status>completed</status>\n</task-notification>"
+    assert plan(conversation(*begun, user(ended))) == []
+
+
 def test_a_look_at_a_session_of_a_shell_leaves_it_the_command_that_began_it() -> None:
     began = call("exec_command", "b", cmd="bun run dev"), answer("Process running with session ID 25660", "b")
     look = call("write_stdin", "w", session_id=25660, chars=""), answer("Process running with session ID 25660", "w")
