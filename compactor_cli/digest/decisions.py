@@ -411,7 +411,7 @@ def _passes_over(question: str, answer: str, options: Iterable[str], *, is_brief
         return True
     is_short = _is_of_few_words(answer) and not _OFFERS.match(question)
     # A yes to a choice of two takes neither.
-    agrees = begins_with_assent(answer) and not _EITHER.search(question)
+    agrees = begins_with_assent(answer) and not (_EITHER.search(question) or _ONE_OF_TWO.search(question))
     offered = " ".join((question, *options))
     # `Okay, now …` may only close the matter and move on.
     agrees = agrees and (not _MOVES_ON.match(answer) or shares_term(offered, answer))

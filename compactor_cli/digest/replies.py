@@ -430,7 +430,8 @@ _NO = pattern(
 
 _ASSENT = pattern(
     r"\W*(?:(?:(?:yes|yeah|yep|agreed?|ok(?:ay)?|sure|good|great|perfect|fine|cool|looks good|lgtm|continue|go on"
-    r"|go ahead|let'?s go|please|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))"
+    r"|go ahead|let'?s go|please(?=\W*(?:(?:do|fix|add|go|proceed|continue)\b|\Z))"
+    r"|(?:do|fix|add) (?:it|that|this|them|both|all|it all|all of (?:it|them|those))"
     r"|proceed|correct|right)\b|(?:同意|好[的了]?|可以了?|没问题|行吧?|对的?|继续|是的?|嗯|はい|お願いします)(?!\w))"
     r"[\s,.!\u3002\uff01\uff0c\u3001-]*)+",
     re.IGNORECASE,

@@ -686,6 +686,15 @@ def test_an_okay_before_another_request_answers_no_offer() -> None:
     assert len(decided(offer, user("ok"))) == 1
 
 
+def test_an_okay_that_takes_none_of_two_steps_and_a_request_with_please_settle_nothing() -> None:
+    offered = says("Want me to write the design into notes.md, or go straight to the gauges?")
+    assert decided(offered, user("OK. That seems a good direction. Is the wiring of all tides as simple?")) == []
+    assert len(decided(offered, user("ok, straight to the gauges then"))) == 1
+    asked = says("Want me to fold the ebb tables into it?")
+    assert decided(asked, user("Please, make a simple list that I can understand")) == []
+    assert len(decided(asked, user("please do"))) == 1
+
+
 def test_a_plan_that_the_approval_shows_is_stated_as_approved() -> None:
     left = call("ExitPlanMode", "p")
     shown = "Exited plan mode.\n\n## Approved Plan:\n# Count the gauges\n\n1. Find them\n2. Add up"
