@@ -183,10 +183,12 @@ _WITH_VALUE = r"-(?:-filter|F|C|-prefix|w|-workspace|-dir|-cwd|p|-package|-manif
 _BETWEEN = rf"(?:{_WITH_VALUE} \S+ |-\S+ |run |workspace \S+ )*"
 _TEST = pattern(
     r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest)\b(?!\.\w)"
-    r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run|dart|flutter)"
+    r"|\b(?:go|cargo|npm|yarn|pnpm|bun|mvn|make|mix|dotnet|swift|deno|gradlew?|rake|mise run|dart|flutter|bazel"
+    r"|cabal|composer|dbt|lein|ng|nx|php artisan|sbt|stack|turbo|xcodebuild|zig build)"
     rf" {_BETWEEN}(?:test|check|analyze|type-?check|lint|verify|vet|clippy)\S*|\btest:\w+|\blint\b"
     r"|\btsc\b|\bact (?:-j|push|pull_request)|\b(?:(?:ruff|ty) check|mypy|pyright|flake8|eslint|golangci-lint)\b"
     r"|\b(?:biome (?:check|lint|ci)|markdownlint(?:-cli2?)?|stylelint|shellcheck|yamllint|actionlint|rubocop)\b"
+    r"|\b(?:ansible-lint|detekt|hadolint|ktlint|luacheck|nix flake check|phpstan|pre-commit run|terraform validate)\b"
 )
 
 
@@ -473,7 +475,7 @@ def done_instead(command: str, failed: str, stated: str, chars: int) -> str:
     parts = command.split(" && ")
     if len(line) > chars and all(part.count('"') % 2 == part.count("'") % 2 == 0 for part in parts):
         program = next(reversed(programs_of(failed)), " ")
-        command = next((part for part in parts if program in part), command)
+        command = next((part for part in parts if program in part and not is_read_only(part)), command)
     way, same = brief(command, chars), len(posixpath.commonprefix((line, failed_line)))
     is_part = not line.startswith(way.removesuffix(ELLIPSIS).rstrip())
     if way != stated and (is_part or same + _LED_CHARS <= chars):

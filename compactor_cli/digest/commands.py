@@ -240,12 +240,12 @@ def code_is_of_another(command: str) -> bool:
     pipe = last.split("|")
     if not all(_only_reads(part.split()) for part in pipe):
         return _only_reads(pipe[-1].split())
-    if before[-1:] == ["&&"] or (before and _STOPS.match(plain) and before[-1] != "||"):
+    if before[-1:] == ["&&"] or (before and _STOPS.search(plain) and before[-1] != "||"):
         return code_is_of_another("".join(before[:-1]))
     return any(not _only_reads(part.split()) for part in "|".join(before[::2]).split("|"))
 
 
-_STOPS = pattern(r"set -\w*e")  # the first command that fails ends the line
+_STOPS = pattern(r"(?:^|[;&\n]) *set -\w*e")  # the first command that fails ends the line
 
 
 def shown(command: str) -> str:

@@ -89,7 +89,7 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
 _OWN_TOOLS = frozenset(
     "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
     " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
-    " switchmode monitor managetask askquestion createplan updatetopic getdynamictools awaitshell".split()
+    " switchmode monitor managetask askquestion createplan updatetopic renamesession getdynamictools awaitshell".split()
 )
 
 

@@ -126,6 +126,7 @@ def test_what_a_run_that_went_well_reports(output: str, line: str) -> None:
         ("./migrate.sh; echo done", "done", CommandOutcome.UNKNOWN),
         ("./migrate.sh && echo done", "done", CommandOutcome.OK),
         ("set -euo pipefail\n./migrate.sh\necho done", "done", CommandOutcome.OK),
+        ("git add a.nix && set -e; for h in a b; do x=$(nix eval $h); echo ok; done", "ok\nok", CommandOutcome.OK),
         ("kubectl apply -f gauge.yaml\nkubectl -n pier get pods", "gauge CrashLoopBackOff", CommandOutcome.UNKNOWN),
         ("npm test | head -2", "3 passed\nmore to come", CommandOutcome.UNKNOWN),
         ("npm test | head -5", "3 passed", CommandOutcome.OK),

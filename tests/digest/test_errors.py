@@ -51,6 +51,8 @@ def test_what_installs_a_checker_is_no_check() -> None:
     assert not is_check("pip install pytest 2>&1 | tail -5")
     assert not is_check("npm i -D eslint")
     assert is_check("npm install && npm test")
+    assert is_check("cd tides && nix flake check")
+    assert is_check("bazel test //tides:all")
     assert is_check("uv pip install -e . && pytest")
 
 
@@ -1952,3 +1954,11 @@ def test_of_what_powershell_prints_around_an_error_only_the_error_is_shown() -> 
         "\n    + CategoryInfo          : ParserError: (:)",
     )
     assert error_line(f"{around[0]}{said}{around[1]}\n    + FullyQualifiedErrorId : InvalidEndOfLine\n") == said
+
+
+def test_a_chain_that_went_on_from_its_failed_loop_is_shown_whole() -> None:
+    loop = 'set -e; for pier in east west north; do level=$(tide eval ".#$pier"); printf "%s" "$level" && echo ok; done'
+    failed = ran(f"tide fmt a.tide && {loop}", "error: cannot read pier 'east'", is_error=True)
+    passed = ran(f"git add a.tide && cd piers && {loop}", "ok\nok\nok")
+    assert shown(failed, passed)[0] == []
+    assert "→ done by `git add a.tide && cd piers" in shown(failed, passed)[1][0]
