@@ -95,8 +95,9 @@ _PROMPT_CHARS = 400
 def _unblocked(text: str) -> str:
     """The texts of a JSON array of content blocks, as servers answer and some clients print it; other text as it is."""
     blocks = json_value(text) if '"text":' in text else None
-    is_content = isinstance(blocks, list) and all(isinstance(one, dict) and "type" in one for one in blocks)
-    return result_text(blocks) if is_content and any(one["type"] == "text" for one in blocks) else text
+    if not isinstance(blocks, list) or not all(isinstance(one, dict) and "type" in one for one in blocks):
+        return text
+    return result_text(blocks) if any(one["type"] == "text" for one in blocks) else text
 
 
 def without_gutters(text: str, *, surely: bool) -> str:

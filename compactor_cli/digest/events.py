@@ -496,7 +496,7 @@ class _EventReader:
 
 
 _ABOUT_REPORT = re.compile(r"(?:^|(?<= ))agentId: \w+ \((?:for resuming|use SendMessage\b)|^<usage>", re.MULTILINE)
-_STOP = re.compile(r"\[Request interrupted by user[^\]\n]*\]")
+_STOP = re.compile(r"\[Request interrupted by user[^\]\n]*\]|<turn_aborted>.*?</turn_aborted>", re.DOTALL)
 # Not about the work: commands to the client with their output, its environment, and that it was interrupted.
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*"

@@ -107,6 +107,7 @@ class FixedWords:
     paths = _Word("Paths are below", "路径相对于", "パスの起点")
     servers = _Word("Servers called", "调用过的服务器", "呼び出したサーバー")
     skills = _Word("Skills loaded", "已加载的技能", "読み込まれたスキル")
+    allowed = _Word("Allowed", "权限", "許可")
     planning = _Word(
         "In plan mode: nothing is to be changed before the user approves a plan",
         "计划模式：在用户批准计划之前不做任何修改",

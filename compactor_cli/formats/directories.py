@@ -1,4 +1,4 @@
-"""The directory in which an agent worked, and how its prefix is removed from the paths in texts."""
+"""The directory in which an agent worked, how its prefix is removed from the paths in texts, its branch and limits."""
 
 from __future__ import annotations
 
@@ -55,6 +55,23 @@ def recorded_branch(transcript: Transcript, covered: Sequence[int], place: str) 
     named = ((branch, index, named_directory(value)) for index, value in values if (branch := named_branch(value)))
     branch, index, directory = next(named, ("", -1, ""))
     return ("", -1) if place and directory and not _is_in(directory, place) else (branch, index)
+
+
+def recorded_limits(transcript: Transcript, end: int) -> tuple[str, int]:
+    """What the newest record up to ``end`` that names a sandbox leaves to the agent, in the words of its client, and
+    that record; empty and -1 where none names one, and where all is allowed."""
+    for index in range(end, -1, -1):
+        stated = at(transcript.records[index].value, ("payload",))
+        sandbox = string(at(stated, ("sandbox_policy", "type"))) if isinstance(stated, Mapping) else ""
+        if sandbox:
+            approvals = string(stated.get("approval_policy"))
+            is_offline = at(stated, ("sandbox_policy", "network_access")) is False
+            parts = (f"sandbox {sandbox}", "no network" if is_offline else "", approvals and f"approvals {approvals}")
+            return (", ".join(filter(None, parts)), index) if sandbox != _ALL_IS_ALLOWED else ("", -1)
+    return "", -1
+
+
+_ALL_IS_ALLOWED = "danger-full-access"
 
 
 def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:

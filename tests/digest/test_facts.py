@@ -942,3 +942,15 @@ def test_a_command_that_only_moved_to_a_branch_is_no_fact_beside_the_branch() ->
     facts = texts(digest(conversation(user("begin"), moved, tracks, says("Begun."))), Section.COMMANDS)
     assert facts[0].startswith("branch tides")
     assert not any("git checkout" in text or "git branch" in text for text in facts)
+
+
+def test_what_the_sandbox_left_to_the_agent_is_stated_where_it_was_limited() -> None:
+    def facts(**policy: object) -> list[str]:
+        session = conversation(user("read the gauge"), ran("make gauge", "12 passed"), says("Read."))
+        stated = {"type": "turn_context", "payload": {"approval_policy": "never", "sandbox_policy": policy}}
+        first, *rest = session.records
+        return texts(digest(replace(session, records=(replace(first, value=stated), *rest)), 900), Section.COMMANDS)
+
+    limited = "Allowed: sandbox workspace-write, no network, approvals never"
+    assert limited in facts(type="workspace-write", network_access=False)
+    assert not any("Allowed" in text for text in facts(type="danger-full-access"))

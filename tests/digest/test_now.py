@@ -888,12 +888,15 @@ def test_a_result_that_was_delivered_empty_is_shown_as_such() -> None:
     assert "none of them" not in rendered(one.summary)
 
 
-def test_a_request_that_the_user_stopped_before_a_word_was_said_is_stopped_and_not_replied_to() -> None:
+@pytest.mark.parametrize(
+    "told", ["[Request interrupted by user]", "<turn_aborted>\nThe user stopped it.\n</turn_aborted>"]
+)
+def test_a_request_that_the_user_stopped_before_a_word_was_said_is_stopped_and_not_replied_to(told: str) -> None:
     read = (
         call("Read", "r", file_path="tide.py"),
         answer("# Reads the tide of a gauge every hour.\ndef tide(): ...", "r"),
     )
-    stop = user("[Request interrupted by user]")
+    stop = user(told)
     one = digest(conversation(user("Which gauges does the export skip, and why?"), read, stop), 900)
     assert "Stopped by the user" in texts(one, Section.TASK)
     assert "replied" not in rendered(one.summary)
