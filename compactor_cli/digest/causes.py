@@ -63,7 +63,8 @@ _FINDS_CAUSE = pattern(
 )
 # Signs that a finding is only possible, is still to come, or is over: `would`, `if`, `already fixed`.
 _UNSURE = pattern(
-    rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d|potential(?:ly)?)\b|\b(?:resolved|solved|gone|pre-existing"
+    rf"{GUESS.pattern}|\b(?:would|should|if|(?:I|we)'d|potential(?:ly)?)\b"
+    r"|\b(?:resolved|solved|gone|pre-existing|unrelated"
     r"|same (?:bug|issue|problem)|(?:now|already|is|was|are) (?:fixed|clear))\b"
     r"|\b(?:no|not|never|without|\w+n['’]t) (?:[\w-]+ ){0,4}(?:issue|problem|bug|blocker|gap|cause|culprit)s?\b",
     re.IGNORECASE,

@@ -386,7 +386,7 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
     patterns = (_REPORT,) if acts_outside else (_RESULT, _REPORT) if is_known else (_RESULT,)
     reporting = [] if commit else [line for line in reversed(lines) if may_have(line, _REPORT_PARTS)]
     telling = [line for line in reporting if not (is_notice(line) or _IS_PLACE.match(line) or _IS_TO_DO.match(line))]
-    reported = (line.strip() for pattern in patterns for line in telling if pattern.search(line))
+    reported = (line.strip(" \t=") for pattern in patterns for line in telling if pattern.search(line))
     # The end of a `git diff --stat` is about uncommitted changes, or about another commit.
     counts_own = acts_outside and _SHOWS_SIZES.search(command) is None
     reported = (one for one in reported if counts_own or not _DIFF_SIZE.match(one))

@@ -98,6 +98,7 @@ def test_a_run_without_a_result_or_turned_down_by_the_user_has_no_outcome() -> N
     [
         ("[main 1a2b3c4] Fix it\n 1 file changed", "[main 1a2b3c4] Fix it"),
         ("....\n4 passed in 0.12s", "4 passed in 0.12s"),
+        ("....\n======== 202 passed in 1.58s ========", "202 passed in 1.58s"),
         ("bun test v1.3.5\n\n 1274 pass\n 0 fail\n 2761 expect() calls", "1274 pass"),
         ("remote: x\nhttps://git.example/app/pull/17", "https://git.example/app/pull/17"),
         ("tides 2.0\nSuccessfully published the new version 2.0", "Successfully published the new version 2.0"),

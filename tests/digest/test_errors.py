@@ -471,6 +471,7 @@ def test_what_was_found_to_be_wrong_stands_with_the_fix_and_the_files_edited_for
         "The problem is fixed, `open_gate` reads metres.",
         "Here are the two issues: `open_gate` and `close_gate`.",
         "The cause is clear.",
+        "The hook failed due to a type error in `open_gate`; this is unrelated to our changes.",
     ],
 )
 def test_a_guess_and_what_is_over_are_no_cause(words: str) -> None:
