@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.choice import origin
 from compactor_cli.digest.corrections import GIVES_VERDICT, TELLS_WHAT_IS_OPEN, standing
+from compactor_cli.digest.error_lines import ERROR_PATTERN
 from compactor_cli.digest.events import Event, EventKind
 from compactor_cli.digest.language import FixedWords, terms
 from compactor_cli.digest.messages import (
@@ -325,7 +326,7 @@ def _grouped(statements: Iterable[Statement], depth: int, analysis: Analysis | N
     marks = _marks(groups.values(), analysis) if analysis else {}
     items: list[Item] = []
     for (at, label), group in groups.items():
-        ending = _ending(at, analysis) if analysis and (at, label) in ended else ""
+        ending = _ending(at, group, analysis) if analysis and (at, label) in ended else ""
         seen = _seen(group, analysis)
         part = _lines_seen(group, analysis) if analysis and seen else ""
         shown = f"{seen}{short.get(label, label)}{part}{ending}"
@@ -373,11 +374,17 @@ def _runs_apart(statements: Iterable[Statement], analysis: Analysis) -> dict[int
 ENDED = " → "
 
 
-def _ending(call: int, analysis: Analysis) -> str:
-    """How the run of a call ended, after an arrow; an empty string where it only looked or its end is not known."""
+def _ending(call: int, group: Sequence[Statement], analysis: Analysis) -> str:
+    """How the run of a call ended, after an arrow; an empty string where it only looked or its end is not known.
+
+    With what failed, where the statements of the run show no error.
+    """
     words = {CommandOutcome.OK: analysis.words.ok, CommandOutcome.FAILED: analysis.words.failed}
-    word = words.get(analysis.ended.get(call, CommandOutcome.UNKNOWN), "")
-    return f"{ENDED}{word}" if word else ""
+    outcome = analysis.ended.get(call, CommandOutcome.UNKNOWN)
+    if outcome is CommandOutcome.FAILED and not any(ERROR_PATTERN.search(one.text) for one in group):
+        line = next((run.line for run in analysis.runs if run.event == call), "")
+        return f"{ENDED}{words[outcome]}" + (f" ({line})" if ERROR_PATTERN.search(line) else "")
+    return f"{ENDED}{words[outcome]}" if outcome in words else ""
 
 
 def _marks(groups: Collection[Sequence[Statement]], analysis: Analysis) -> Mapping[tuple[int, int], Mark]:

@@ -737,6 +737,9 @@ def test_what_a_check_printed_that_passed_is_left_out_and_one_that_failed_says_s
     assert not any("gauge_table of" in text for text in shown)
     shown = texts(digest(conversation(user("test it"), failed, named), 3_000), Section.HISTORY)
     assert any(text.startswith("`make test` → failed: ") for text in shown)
+    linted = ran("make test && make lint", f"{lines}\nFound 1 error.", is_error=True)
+    shown = texts(digest(conversation(user("test it"), linted, named), 3_000), Section.HISTORY)
+    assert any(text.startswith("`make test && make lint` → failed (Found 1 error.): gauge_table") for text in shown)
 
 
 def test_a_request_that_is_named_by_its_beginning_says_that_it_goes_on() -> None:
