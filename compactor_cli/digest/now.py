@@ -127,7 +127,8 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         yield replying(reply)
     left = budget_tokens - token_cache.item(first)
     for number, one in enumerate(standing):
-        item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache)
+        room = left // (len(standing) - number)
+        item = _quoted(words.earlier, one, room, analysis, token_cache, stated=outcome_of(newest, analysis)[0])
         left -= token_cache.item(item)
         yield item
 
@@ -224,8 +225,18 @@ def _stands_alone(message: UserMessage, analysis: Analysis) -> bool:
     return message.stands_alone and not answers
 
 
-def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Analysis, token_cache: TokenCache) -> Item:
-    """A message under a label, as much of it as fits, with the calls it stopped and, given room, what came of it."""
+def _quoted(
+    label: str,
+    message: UserMessage,
+    budget_tokens: int,
+    analysis: Analysis,
+    token_cache: TokenCache,
+    stated: str = "",
+) -> Item:
+    """A message under a label, as much of it as fits, with the calls it stopped and, given room, what came of it.
+
+    What is ``stated`` of the newest request, a yes to this one, is not repeated.
+    """
     words = analysis.words
     # With little room, what came of it is left to the steps and the files.
     has_room = budget_tokens >= _MIN_OUTCOME_TOKENS
@@ -234,6 +245,7 @@ def _quoted(label: str, message: UserMessage, budget_tokens: int, analysis: Anal
     text = condensed(message.text, room, token_cache, partial(chosen_pieces, analysis, token_cache))
     stopped = stop_before(message, words)
     ended, records = outcome_of(message, analysis) if has_room else ("", ())
+    ended, records = ("", ()) if ended == stated else (ended, records)
     return Item(text=f"{label}{words.colon}{text}{stopped}{ended}", records=records_of((message.record, *records)))
 
 

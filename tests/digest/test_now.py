@@ -215,6 +215,15 @@ def test_a_reply_to_please_confirm_is_shown_with_what_was_to_be_confirmed() -> N
     assert any("The total for both passengers is $628. Please confirm." in text for text in texts(one, Section.TASK))
 
 
+def test_what_came_of_a_request_and_of_the_yes_to_it_stands_once() -> None:
+    made = call("Write", "w", file_path="tides.py", content="level = 1"), answer("ok", "w")
+    offered = says("The gauges can be read from one table. Shall I write it?")
+    session = conversation(user(ASKED), offered, user("do it"), *made, says("Written."))
+    found = texts(digest(session, 2_000), Section.TASK)
+    assert found[0] == "Asked: do it → created tides.py"
+    assert f"Before that: {ASKED}" in found
+
+
 def test_the_words_of_a_refusal_stand_with_the_request_that_they_are_about() -> None:
     refused = "The user doesn't want to proceed with this tool use. the user said:\nnot in that folder, please"
     stopped = (call("Bash", "1", command="make export"), answer(refused, "1", is_error=True))
