@@ -71,7 +71,10 @@ _SIGNATURE = pattern(
     r"^(?:Co-authored-by|Signed-off-by): .*$|^\W*Generated with .*$|^\$\([^\n]*\)$", re.MULTILINE | re.IGNORECASE
 )
 # What follows `kubectl` or `terraform` where it only asks: `-n pier get`, `describe`, `plan`.
-_ASKS_CLUSTER = r"(?:-{1,2}\S+ (?:[^\s-]\S* )?)*(?:get|describe|logs|top|plan|list|show|status|diff|version)\b"
+_ASKS_CLUSTER = (
+    r"(?:-{1,2}\S+ (?:[^\s-]\S* )?)*(?:get|describe|logs|top|explain|plan|list|show|status|diff|output|version"
+    r"|api-\w+|auth can-i|cluster-info|config (?:current|get|view)|rollout (?:status|history))\b"
+)
 _ACTS_OUTSIDE = pattern(
     rf"\b{GIT}(?:commit|push|merge(?!-)|rebase|reset|revert|cherry-pick|checkout -b|switch -c|stash)\b"
     rf"|\b{GIT}tag (?!-l\b|-n|--(?:list|points-at|contains|sort|(?:no-)?merged))\S"

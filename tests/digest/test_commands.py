@@ -290,7 +290,7 @@ def test_a_script_for_another_shell_is_judged_by_what_it_does() -> None:
     looks = [
         "ssh -o BatchMode=yes keeper@pier 'sudo ls -l /srv/tides; systemctl is-active gauge'",
         'zsh -i -c "source ~/.zshrc; which gauge"',
-        "KUBECONFIG=~/pier.yaml kubectl -n tides describe pod gauge",
+        "KUBECONFIG=~/pier.yaml kubectl -n tides describe pod gauge && kubectl rollout status deploy/gauge",
     ]
     acts = ["ssh keeper@pier 'sudo rm /srv/tides.csv'", "bash -lc 'make gauge'", "kubectl -n tides delete pod gauge"]
     assert [run.is_read_only for run in runs(events_of(*(ran(one, "") for one in looks)))] == [True] * 3
