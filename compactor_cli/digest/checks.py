@@ -455,7 +455,7 @@ def programs_of(command: str) -> Sequence[str]:
     found: list[str] = []
     for segment in map(without_runner, segments(unquoted(command))):
         words = [word for word in segment.split() if not word.startswith("-")]
-        if words and words[0] not in _AROUND:
+        if words and words[0] not in _AROUND and words[1:2] not in (["="], ["+="]):
             # `pip3` is another name of `pip`; of `npm run lint` the task is what runs, of `docker compose up` the verb.
             named = 1 if words[0] not in RUNNERS else 3 if words[1:2] in (["run"], ["compose"]) else 2
             found.append(" ".join((words[0].rstrip("0123456789."), *words[1:named])))

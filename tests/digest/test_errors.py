@@ -1963,3 +1963,10 @@ def test_a_chain_that_went_on_from_its_failed_loop_is_shown_whole() -> None:
     passed = ran(f"git add a.tide && cd piers && {loop}", "ok\nok\nok")
     assert shown(failed, passed)[0] == []
     assert "→ done by `git add a.tide && cd piers" in shown(failed, passed)[1][0]
+
+
+def test_an_assignment_before_a_command_is_no_program_that_both_call() -> None:
+    path = '$env:Path += ";C:\\tides\\bin"; '
+    failed = ran(f"{path}tides mirror sync", "error: mirror not found on this pier", is_error=True)
+    assert not any("done by" in line for line in shown(failed, ran(f"{path}gauges probe --all", "12 gauges"))[1])
+    assert any("done by" in line for line in shown(failed, ran(f"{path}tides mirror sync --new", "12 tides"))[1])
