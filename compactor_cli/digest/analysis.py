@@ -46,7 +46,13 @@ from compactor_cli.digest.statements import Statement
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.digest.work_state import WorkState, work_state
 from compactor_cli.formats.client_signs import ASKS_FOR_SUMMARY, plans_only
-from compactor_cli.formats.directories import Directories, directories_of, recorded_branch, recorded_limits
+from compactor_cli.formats.directories import (
+    Directories,
+    directories_of,
+    earlier_transcript,
+    recorded_branch,
+    recorded_limits,
+)
 from compactor_cli.model.summary import Request, Section
 from compactor_cli.model.transcript import Role
 from compactor_cli.model.value import dataclass
@@ -93,6 +99,7 @@ class Analysis:
     work: WorkState
     place: str  # the directory outside of the session's own in which most of the work is done; empty: none
     limits: tuple[str, int]  # see `recorded_limits`
+    whole_before: tuple[str, int]  # see `earlier_transcript`
     outcomes: Mapping[int, RequestOutcome]  # what came of the user's messages, by turn
     edited: EditedNames
     attached: Attached
@@ -252,6 +259,7 @@ def _analysed(
         taken_back=taken_back,
         work=work,
         limits=recorded_limits(request.transcript, max(request.covered, default=-1)),
+        whole_before=earlier_transcript(request.transcript, request.covered),
         outcomes=outcomes(found, ran, operations, work.commits, words),
         edited=edited_names(operations, found),
         attached=attached(found, kept, _notices(request), memory.attached(), _modes(request)),

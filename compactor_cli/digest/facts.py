@@ -72,9 +72,11 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         outside.insert(0, _branch_item(analysis))
     elif analysis.place:
         outside.insert(0, Item(text=f"{words.paths}{words.colon}{analysis.place}"))
-    if analysis.limits[0]:
-        limits, record = analysis.limits
-        outside.insert(1, Item(text=f"{words.allowed}{words.colon}{limits}", records=records_of((record,))))
+    named = ((words.allowed, *analysis.limits), (words.whole_before, *analysis.whole_before))
+    stated = [
+        Item(text=f"{label}{words.colon}{text}", records=records_of((record,))) for label, text, record in named if text
+    ]
+    outside[1:1] = stated
     outside[1:1] = _merged_items(analysis)
     if analysis.work.by_others:
         commit, record = analysis.work.by_others

@@ -108,6 +108,7 @@ class FixedWords:
     servers = _Word("Servers called", "调用过的服务器", "呼び出したサーバー")
     skills = _Word("Skills loaded", "已加载的技能", "読み込まれたスキル")
     allowed = _Word("Allowed", "权限", "許可")
+    whole_before = _Word("Full transcript of what came before", "此前的完整记录", "それ以前の全記録")
     planning = _Word(
         "In plan mode: nothing is to be changed before the user approves a plan",
         "计划模式：在用户批准计划之前不做任何修改",

@@ -1,4 +1,5 @@
-"""The directory in which an agent worked, how its prefix is removed from the paths in texts, its branch and limits."""
+"""Where an agent worked, and what the client's records say of that: the directory, whose prefix is removed from the
+paths in texts, the branch, the limits of a sandbox, and the transcript of what came before."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from compactor_cli.formats.client_signs import is_demonstration, named_branch
 from compactor_cli.formats.contents import string
 from compactor_cli.formats.located import at
-from compactor_cli.model.transcript import Record, Transcript
+from compactor_cli.model.transcript import Record, Role, Transcript
 
 
 class Directories(NamedTuple):
@@ -72,6 +73,17 @@ def recorded_limits(transcript: Transcript, end: int) -> tuple[str, int]:
 
 
 _ALL_IS_ALLOWED = "danger-full-access"
+
+
+def earlier_transcript(transcript: Transcript, covered: Sequence[int]) -> tuple[str, int]:
+    """The file that holds what came before, as the client names it below a plan that another session made, and the
+    newest of the ``covered`` records that names one; empty and -1 where none does."""
+    asked = (index for index in reversed(covered) if transcript.messages[index].role is Role.USER)
+    named = ((_FULL_TRANSCRIPT.search(transcript.messages[index].text), index) for index in asked)
+    return next(((found[1], index) for found, index in named if found), ("", -1))
+
+
+_FULL_TRANSCRIPT = re.compile(r"\bfrom before exiting plan mode\b[^\n]*\bread the full transcript at: (\S+\.jsonl)\b")
 
 
 def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:

@@ -954,3 +954,12 @@ def test_what_the_sandbox_left_to_the_agent_is_stated_where_it_was_limited() -> 
     limited = "Allowed: sandbox workspace-write, no network, approvals never"
     assert limited in facts(type="workspace-write", network_access=False)
     assert not any("Allowed" in text for text in facts(type="danger-full-access"))
+
+
+def test_the_transcript_of_the_session_that_made_a_plan_is_named() -> None:
+    tail = (
+        "\n\nIf you need specific details from before exiting plan mode, read the full transcript at: /harbour/a1.jsonl"
+    )
+    asked = user(f"Implement the following plan:\n\n# Read the gauges of the harbour every hour{tail}")
+    facts = texts(digest(conversation(asked, ran("make gauge", "12 passed"), says("Read.")), 900), Section.COMMANDS)
+    assert "Full transcript of what came before: /harbour/a1.jsonl" in facts
