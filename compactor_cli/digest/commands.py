@@ -72,7 +72,7 @@ _SIGNATURE = pattern(
 )
 # What follows `kubectl` or `terraform` where it only asks: `-n pier get`, `describe`, `plan`.
 _ASKS_CLUSTER = (
-    r"(?:-{1,2}\S+ (?:[^\s-]\S* )?)*(?:get|describe|logs|top|explain|plan|list|show|status|diff|output|version"
+    r"(?:-\S+ (?:[^\s-]\S* )?)*(?:get|describe|logs|top|explain|plan|list|show|status|diff|output|version"
     r"|api-\w+|auth can-i|cluster-info|config (?:current|get|view)|rollout (?:status|history))\b"
 )
 _ACTS_OUTSIDE = pattern(
