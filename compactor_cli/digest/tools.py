@@ -63,7 +63,8 @@ _LOOKUPS = frozenset(
     " calcolare".split()
 )
 _LOOKUPS_AT_END = frozenset(
-    "get fetch find search abrufen abfragen suchen finden pruefen prüfen anzeigen lesen berechnen zoeken halen".split()
+    "get fetch find log logs search top view abrufen abfragen suchen finden pruefen prüfen anzeigen lesen berechnen"
+    " zoeken halen".split()
 )
 # Values of the argument ``command`` with which an editing tool only shows a file.
 _VIEWING = ("view", "view_range", "read", "open")
@@ -118,13 +119,15 @@ REPORTING_TOOLS = PAGE_TOOLS | frozenset("task agent newtask taskoutput agentout
 
 
 def is_lookup(name: str) -> bool:
-    """Whether a tool only looks something up, by the first word of its name (`get_order`) or the last (`order_get`).
+    """Whether a tool only looks something up, by the first word of its name (`get_order`) or the last
+    (`order_get`, `orders_list`).
 
     The name of a service may stand before them: `github_get_commit`.
     """
-    found = words(apart(re.split(r"__|[.:/]", name)[-1])) or [""]
+    found = words(apart(re.split(r"__|[.:/]|-server-", name)[-1])) or [""]
     first = found[1] if found[0] in _SERVICES and len(found) > 1 else found[0]
-    return first in _LOOKUPS or found[-1] in _LOOKUPS_AT_END
+    lists = found[-1] == "list" and found[-2:][0].endswith("s")
+    return first in _LOOKUPS or found[-1] in _LOOKUPS_AT_END or lists
 
 
 _SERVICES = frozenset(

@@ -83,7 +83,9 @@ def earlier_transcript(transcript: Transcript, covered: Sequence[int]) -> tuple[
     return next(((found[1], index) for found, index in named if found), ("", -1))
 
 
-_FULL_TRANSCRIPT = re.compile(r"\bfrom before exiting plan mode\b[^\n]*\bread the full transcript at: (\S+\.jsonl)\b")
+_FULL_TRANSCRIPT = re.compile(
+    r"\bfrom before exiting plan mode\b[^\n]*\bread the full transcript at: ((?:(?!REDACTED)\S)+\.jsonl)\b"
+)
 
 
 def _stripper(working: str, last: str, transcript: Transcript) -> Callable[[str], str]:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from conversation import answer, call, conversation, digest, rendered, says, texts, user
+from conversation import answer, call, conversation, digest, ran, rendered, says, texts, user
 
 from compactor_cli.model.summary import Section
 from compactor_cli.model.transcript import Message
@@ -207,6 +207,17 @@ def test_a_look_up_in_another_language_is_told_by_what_it_showed() -> None:
     )  # fmt: skip
     assert "tarife_suchen(88131): T-ECO12, preis 29.4 · T-FLEX, 30.8" in shown
     assert "→ ok" not in shown
+
+
+def test_what_a_server_only_shows_is_no_deed_whatever_stands_around_its_name() -> None:
+    edited = call("Edit", "e", file_path="gauge.py", old_string="a", new_string="b"), answer("ok", "e")
+    for name in ("github-mcp-server-search_code", "kubernetes-pods_list", "kubernetes-configuration_view"):
+        looked = call(name, "l", query="the gauge"), answer('{"items": [{"name": "gauge.py"}]}', "l")
+        acted = call("tides-create_list", "c", name="ebbs"), answer('{"id": "L-12345"}', "c")
+        one = digest(conversation(user("where is it?"), *looked, *acted, *edited, ran("make", "done")), 2_000)
+        facts = " ".join(texts(one, Section.COMMANDS))
+        assert name not in facts
+        assert "tides-create_list" in facts
 
 
 def test_a_number_that_an_action_was_given_its_answer_does_not_repeat() -> None:
