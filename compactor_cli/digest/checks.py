@@ -342,6 +342,13 @@ def entered(command: str) -> str:
     return folders[-1].strip("\"'").rstrip("/") if folders else ""
 
 
+def entered_below(command: str) -> str:
+    """The folder below the session's that a command enters last, or an empty string."""
+    folder = entered(command)
+    return folder if _BELOW.match(folder) else ""
+
+
+_BELOW = re.compile(r"(?!\w:)[\w@]")
 _ENTERS = pattern(r"(?:\A|&&|;)\s*cd (\"[^\"]+\"|'[^']+'|[^\s;&|\"']+)")
 
 

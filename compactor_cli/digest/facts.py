@@ -13,7 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from compactor_cli.digest.checks import MOST_CHECKS, are_in_siblings, brief, contains, entered, is_check, programs_of
+from compactor_cli.digest.checks import (
+    MOST_CHECKS,
+    are_in_siblings,
+    brief,
+    contains,
+    entered,
+    entered_below,
+    is_check,
+    programs_of,
+)
 from compactor_cli.digest.commands import acting_line, acting_part, asks_for_help, failing_part, sent_words
 from compactor_cli.digest.commits import PUSHED, PUSHES, Commit
 from compactor_cli.digest.events import EventKind
@@ -57,7 +66,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         for run, _ in shown_runs
         if (folder := entered(run.command)) and not run.acts_outside
         # In a folder below the session's, the command works only there.
-        if _BELOW.match(folder) or (keys[run.key] > 1 and is_check(run.command))
+        if entered_below(run.command) or (keys[run.key] > 1 and is_check(run.command))
     }
     places |= elsewhere
     items = [
@@ -93,9 +102,6 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
     shown = chosen(offers.values(), budget_tokens, token_cache)
     # Alone, that nothing was committed is not worth its heading.
     return () if [item.text for item in shown] == [words.no_commit] else shown
-
-
-_BELOW = re.compile(r"(?!\w:)[\w@]")
 
 
 def _still_true(ranked: Iterable[tuple[Run, int]], analysis: Analysis) -> list[tuple[Run, int]]:

@@ -541,7 +541,8 @@ def test_the_plan_that_a_client_keeps_in_a_file_is_no_outcome() -> None:
 
 
 def test_what_was_installed_for_a_request_is_its_outcome_where_nothing_else_was_done() -> None:
-    assert wanted(ran("cd src && python3 -m pip install -q tidelib", "")) == " → `python3 -m pip install -q tidelib`"
+    installed = ran("cd src && python3 -m pip install -q tidelib", "")
+    assert wanted(installed) == " → `python3 -m pip install -q tidelib` (src)"
     assert "pip" not in wanted(ran("echo 'now pip install tidelib'", "now pip install tidelib"))
     assert wanted(ran("pip install tidelib", ""), STORE) == " → edited store.py"
 
@@ -627,3 +628,8 @@ def test_what_is_deleted_for_an_added_request_did_not_come_of_the_one_before_it(
     one = digest(conversation(user("once done, check out the latest main"), *reset, added, tried, says("It works.")))
     (first,) = (text for text in (*texts(one, Section.TASK), *texts(one, Section.HISTORY)) if "latest main" in text)
     assert "deleted" not in first
+
+
+def test_what_was_done_outside_is_shown_with_the_folder_that_it_was_done_in() -> None:
+    assert wanted(ran("cd piers && tides deploy .#east", "deployed")) == " → `tides deploy .#east` (piers)"
+    assert wanted(ran("cd /srv/tides && make deploy", "deployed")) == " → `make deploy`"
