@@ -386,7 +386,9 @@ def _openings(candidates: Sequence[Statement]) -> dict[int, int]:
 # A sentence about what stands before it: `That keeps the hour of the log.`, `Neither was lost.`
 _POINTS_BACK = re.compile(
     r"(?:(?:And|So|But|Also|Then|Even) )?(?:This|That|These|Those|Neither|Both|Same|Such|It|They"
-    r"|Everything else|The (?:rest|others?)|All (?:the )?others?|Otherwise|[Aa]ll of (?:this|that|them)"
+    r"|Everything else|The (?:rest|others?|second|third|former|latter|same)|Either way|Another"
+    r"|(?:One|Two|Three|Four|Several|A few) (?:further|more|other|additional)"
+    r"|All (?:the )?others?|Otherwise|[Aa]ll of (?:this|that|them)"
     r"|[Nn]one of (?:this|that|them)|[Ww]ithout (?:this|that))\b(?! (?:PR|session|repo)\b)"
 )
 _ENTRY_NUMBER = re.compile(r"(\d{1,2})[.)] ")

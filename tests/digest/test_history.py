@@ -1025,12 +1025,12 @@ def test_a_line_that_differs_in_its_numbers_alone_is_quoted_of_one_run_and_what_
     assert "MODULE_TYPELESS" not in rendered(one.summary)
 
 
-def test_a_sentence_that_points_back_is_read_with_the_one_before_it() -> None:
+@pytest.mark.parametrize(
+    "pointing", ["Neither harbour reads the drift.", "Two further gauges drift.", "Either way the harbour reads it."]
+)
+def test_a_sentence_that_points_back_is_read_with_the_one_before_it(pointing: str) -> None:
     found = read(says(" ".join((*SENTENCES[:1], "Neither of the harbours reads it that way any more."))))
-    first, back = (
-        Statement(text, 1, place)
-        for place, text in enumerate(("The clock drifts.", "Neither harbour reads the drift."))
-    )
+    first, back = (Statement(text, 1, place) for place, text in enumerate(("The clock drifts.", pointing)))
     room = count(first.text) + count(back.text) + 2 + ITEM_TOKENS
     assert Choice([first, back], (), found.worth, count).choose(room) == [first, back]
     assert back not in Choice([first, back], (), found.worth, count).choose(room - 2)
