@@ -342,10 +342,9 @@ def entered(command: str) -> str:
     return folders[-1].strip("\"'").rstrip("/") if folders else ""
 
 
-def entered_below(command: str) -> str:
-    """The folder below the session's that a command enters last, or an empty string."""
-    folder = entered(command)
-    return folder if _BELOW.match(folder) else ""
+def is_below(folder: str) -> bool:
+    """Whether a folder that a command enters is one below the session's."""
+    return _BELOW.match(folder) is not None
 
 
 _BELOW = re.compile(r"(?!\w:)[\w@]")

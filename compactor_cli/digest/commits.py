@@ -88,8 +88,8 @@ def without_tries(
     for place, put_back in enumerate(operations):
         if put_back.action is not FileAction.REVERT:
             continue
-        before = {at: one for at, one in enumerate(operations[:place]) if one.path == put_back.path}
-        changes = {at: one for at, one in before.items() if one.action is not FileAction.READ}
+        earlier = ((at, one) for at, one in enumerate(operations[:place]) if one.path == put_back.path)
+        changes = {at: one for at, one in earlier if one.action is not FileAction.READ}
         for commit in reversed([commit for commit in commits if commit.event < put_back.event]):
             committed = max((one.event for one in changes.values() if one.event <= commit.event), default=-1)
             state = FileState(path=put_back.path, changed=committed)

@@ -49,6 +49,7 @@ from compactor_cli.formats.client_signs import (
     NO_ANSWER,
     OBSERVATION,
     PRUNED_OUTPUT,
+    STOPPED,
     TOOL_ERROR,
     TYPED_COMMAND,
     TYPED_OUTPUT,
@@ -357,7 +358,7 @@ class _EventReader:
             self._called(index, ToolCall(id=_TYPED, name="bash", arguments={"command": typed[1]}))
         if shown:
             self._answered(index, ToolResult(id=_TYPED, text="\n".join(filter(None, shown))))
-        elif last and _STOP.fullmatch(message.text.strip()):
+        elif last and STOPPED.fullmatch(message.text.strip()):
             self.found[-1] = replace(last, stopped_at=index)
         elif not typed and (text := self._clean(_OF_THE_CLIENT.sub("", without_reports(message.text)))):
             self._add(EventKind.RESULT, index, text, of_client=message.role is not Role.TOOL)
@@ -496,11 +497,10 @@ class _EventReader:
 
 
 _ABOUT_REPORT = re.compile(r"(?:^|(?<= ))agentId: \w+ \((?:for resuming|use SendMessage\b)|^<usage>", re.MULTILINE)
-_STOP = re.compile(r"\[Request interrupted by user[^\]\n]*\]|<turn_aborted>.*?</turn_aborted>", re.DOTALL)
 # Not about the work: commands to the client with their output, its environment, and that it was interrupted.
 _OF_THE_CLIENT = re.compile(
     r"<(local-command-\w+|command-(?:name|message|args)|environment_(?:context|details))>.*?</\1>\s*"
-    rf"|{_STOP.pattern}",
+    rf"|{STOPPED.pattern}",
     re.DOTALL,
 )
 # A request that was typed where a command was expected: `Image updated. Write the handoff`.

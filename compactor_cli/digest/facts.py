@@ -19,7 +19,7 @@ from compactor_cli.digest.checks import (
     brief,
     contains,
     entered,
-    entered_below,
+    is_below,
     is_check,
     programs_of,
 )
@@ -66,7 +66,7 @@ def fact_items(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) 
         for run, _ in shown_runs
         if (folder := entered(run.command)) and not run.acts_outside
         # In a folder below the session's, the command works only there.
-        if entered_below(run.command) or (keys[run.key] > 1 and is_check(run.command))
+        if is_below(folder) or (keys[run.key] > 1 and is_check(run.command))
     }
     places |= elsewhere
     items = [

@@ -125,10 +125,9 @@ def _requests(analysis: Analysis, budget_tokens: int, token_cache: TokenCache) -
         reply = gist or replied
     if reply:
         yield replying(reply)
-    left = budget_tokens - token_cache.item(first)
+    left, stated = budget_tokens - token_cache.item(first), outcome_of(newest, analysis)[0]
     for number, one in enumerate(standing):
-        room = left // (len(standing) - number)
-        item = _quoted(words.earlier, one, room, analysis, token_cache, stated=outcome_of(newest, analysis)[0])
+        item = _quoted(words.earlier, one, left // (len(standing) - number), analysis, token_cache, stated)
         left -= token_cache.item(item)
         yield item
 

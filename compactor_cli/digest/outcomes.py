@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from itertools import pairwise
 from operator import itemgetter
 
-from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, entered_below, is_check
+from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, entered, is_below, is_check
 from compactor_cli.digest.commands import acting_line
 from compactor_cli.digest.commits import PUSHES, Commit
 from compactor_cli.digest.corrections import takes_back
@@ -465,8 +465,9 @@ def _acts(work: _Work) -> Iterator[tuple[str, int]]:
         acted = [(acting_line(run.key), run) for run in done if _MOVES_WORK_TREE.search(run.key)]
     for line, run in acted[-1:]:
         # What git and gh act on is the same in every folder.
-        folder = "" if _OF_GIT.match(line) else entered_below(run.command)
-        yield f"`{brief(line, _MAX_COMMAND_CHARS)}`" + (f" ({folder})" if folder else ""), run.result_record
+        folder = entered(run.command)
+        place = f" ({folder})" if is_below(folder) and not _OF_GIT.match(line) else ""
+        yield f"`{brief(line, _MAX_COMMAND_CHARS)}`{place}", run.result_record
 
 
 _OF_GIT = pattern(r"(?:git|gh)\b")

@@ -155,6 +155,8 @@ CLIENT_WORDS = frozenset("task_id task_type local_bash local_agent tool_use_id t
 TOOL_ERROR = "<tool_use_error>"
 # The result of a call that the client never started, because another call of the same message failed.
 NEVER_STARTED = pattern(r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call)")
+# The note that the user stopped the work, without a word: of Claude Code, of Codex.
+STOPPED = pattern(r"\[Request interrupted by user[^\]\n]*\]|<turn_aborted>.*?</turn_aborted>", re.DOTALL)
 # A line that, in lower case and ASCII, has none of these has no exit code.
 EXIT_CODE_WORDS = ("exit", "returncode")
 
