@@ -1910,9 +1910,7 @@ def test_a_finding_that_a_linter_shows_again_is_not_fixed_by_the_edits_before_th
     def lint(*found: str) -> str:
         files = dict.fromkeys(name for name, _ in (one.split(" ", 1) for one in found))
         blocks = (
-            "\n".join(
-                (rf"C:\work\pier\{name}", *(f"  {one.split(' ', 1)[1]}" for one in found if one.startswith(name)))
-            )
+            "\n".join((rf"C:\srv\pier\{name}", *(f"  {one.split(' ', 1)[1]}" for one in found if one.startswith(name))))
             for name in files
         )
         return "\n\n".join((*blocks, f"✖ {len(found)} problems ({len(found)} errors, 0 warnings)"))
@@ -1928,7 +1926,7 @@ def test_a_finding_that_a_linter_shows_again_is_not_fixed_by_the_edits_before_th
     _, fixed = shown(both, card, left, form, ran("npm run lint", "✖ 0 problems"))
     first = next(text for text in fixed if "pier/card.tsx:19:5" in text)
     assert "form.tsx" in first.partition("fixed by")[2]
-    assert not any("/work/pier" in text for text in fixed)
+    assert not any("/srv/pier" in text for text in fixed)
 
 
 def test_the_fix_of_a_cause_stands_with_its_record_and_never_as_a_comment() -> None:

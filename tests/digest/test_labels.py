@@ -82,7 +82,7 @@ def test_a_command_with_a_long_address_is_named_by_its_beginning() -> None:
 
 
 def test_a_search_in_one_file_is_named_with_it() -> None:
-    look = call("Grep", "g", pattern="drift", path="/work/pier/clock.py"), answer("3:drift = 1", "g")
-    assert Labels(events_of(*look))[1].text == "Grep drift (/work/pier/clock.py)"
-    look = call("Grep", "g", pattern="drift", path="/work/pier"), answer("clock.py:3:drift = 1", "g")
+    look = call("Grep", "g", pattern="drift", path="/srv/pier/clock.py"), answer("3:drift = 1", "g")
+    assert Labels(events_of(*look))[1].text == "Grep drift (/srv/pier/clock.py)"
+    look = call("Grep", "g", pattern="drift", path="/srv/pier"), answer("clock.py:3:drift = 1", "g")
     assert Labels(events_of(*look))[1].text == "Grep drift"
