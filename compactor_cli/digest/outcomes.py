@@ -355,7 +355,9 @@ def _by_turn(events: Sequence[Event], runs: Sequence[Run], operations: Sequence[
             found[call.turn].filed.append((f"{call.name.rpartition('__')[2]} {ticket[0]}", result.record))
     owner = _owners(events)
     for run in runs:
-        found[owner(run.event)].runs.append(run)
+        # Of a call that nothing answered, nothing came yet; some clients record no results at all.
+        if not results or run.event in results:
+            found[owner(run.event)].runs.append(run)
     # A file that was created and deleted again is not an outcome, nor is an edit that was taken back. Of what happened
     # to an older file that is deleted now, only the deletion is one.
     last = {one.path: one.action for one in operations if one.action is not FileAction.READ}

@@ -633,3 +633,11 @@ def test_what_is_deleted_for_an_added_request_did_not_come_of_the_one_before_it(
 def test_what_was_done_outside_is_shown_with_the_folder_that_it_was_done_in() -> None:
     assert wanted(ran("cd piers && tides deploy .#east", "deployed")) == " → `tides deploy .#east` (piers)"
     assert wanted(ran("cd /srv/tides && make deploy", "deployed")) == " → `make deploy`"
+
+
+def test_a_command_that_nothing_answered_is_not_what_came_of_a_request() -> None:
+    pending = call("Bash", "p", command="git commit -m 'Store UTC'")
+    found = texts(digest(conversation(user(ASKED), *TESTS, user("commit it"), pending), 3_000), Section.TASK)
+    assert "Asked: commit it" in found
+    assert any(text.startswith("No result seen of: `git commit") for text in found)
+    assert wanted(ran("git push", "main -> main")) != ""
