@@ -31,8 +31,17 @@ def acting_line(command: str) -> str:
 
 
 def failing_part(command: str, line: str) -> str:
-    """The part of a chain that may have failed with this line: the acting one, but git may have failed in any part."""
+    """The part of a chain that may have failed with this line: the acting one, but git may have failed in any part.
+
+    A wrong path is that of the `git add` that names it.
+    """
+    if found := _WRONG_PATH.match(line):
+        named = (step for step in segments(command) if step.startswith("git add ") and found[1] in step)
+        return next(named, shown(command))
     return shown(command) if line.startswith("fatal: ") else acting_part(command)
+
+
+_WRONG_PATH = pattern(r"fatal: pathspec '([^']+)' did not match")
 
 
 # `git commit -m "Read the tide"`, `--body "…"`

@@ -204,7 +204,8 @@ def without_pushed(runs: Sequence[Run], in_step: Mapping[str, int]) -> list[Run]
 def _fixing(error: ErrorRecord, edits: Sequence[FileOperation]) -> FixingLine:
     """The line that fixed an error; empty for a mere count of errors that several edits fixed: none stands for all."""
     is_one = len(edits) == 1 or not only_counts(error.line)
-    return fixing_line(error.line, edits, error.records[-1]) if is_one else FixingLine()
+    last = error.records[:2][-1]  # the record of the newest edit that counts
+    return fixing_line(error.line, edits, last) if is_one else FixingLine()
 
 
 def _failed_handover(run: Run, later: Sequence[Run], read: Reader) -> dict[tuple[str, str], ErrorRecord]:
@@ -235,14 +236,16 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
 
 
 def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
-    """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, or
-    a later run called what the error says to use."""
+    """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, a
+    later run called what the error says to use, or `git add` had a wrong path in a commit that was then made."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     was_deleted = any(one.event > run.event and one.path in run.command for one in gone)
     named = _SAYS_TO_USE.search(run.line)
     is_called = named is not None and any(one.key.startswith(f"{named[1]} ") for one in later)
-    return bool(is_given_up or of_one_use or was_deleted or is_called)
+    is_path = run.line.startswith("fatal: pathspec ")
+    is_added = is_path and any("git commit" in one.key and one.outcome is CommandOutcome.OK for one in later)
+    return bool(is_given_up or of_one_use or was_deleted or is_called or is_added)
 
 
 # `This needs the full runtime. Use: cargo tides <command>`
@@ -361,9 +364,11 @@ def _judged(
     first = next((other for other in without if between and between[0].event < other.event), None)
     # If none passed, the first one after a change will do, if it ran all tests and shows all that they printed.
     is_whole = first and read(first.output).failing and read(first.output).is_whole
+    gone = passed  # the run that decides which edits count
     if first and (passed or (is_whole and not code_is_of_another(first.command))):
-        passed = min(first, passed or first, key=lambda one: one.event)
-    between = _may_have_fixed(run, between, passed)
+        gone = min(first, passed or first, key=lambda one: one.event)
+    passed = passed or gone
+    between = _may_have_fixed(run, between, gone)
     # No edit fixes what fails elsewhere, unless the error names the file, as that of a commit hook does.
     is_elsewhere = may_act_outside(run.command) or _ASKS_ELSEWHERE.search(run.key) is not None
     is_elsewhere = is_elsewhere and not any(one.name in run.line for one in between)
@@ -397,6 +402,7 @@ def _judged(
         between=tuple(dict.fromkeys(made))[-_MAX_BETWEEN:],
         records=tuple(dict.fromkeys(records)),
         is_test_gone=_are_taken_out(names_of_tests(run.line), between),
+        then=passed.line if passed and passed.outcome is CommandOutcome.FAILED else "",
     )
 
 

@@ -1968,3 +1968,31 @@ def test_an_assignment_before_a_command_is_no_program_that_both_call() -> None:
     failed = ran(f"{path}tides mirror sync", "error: mirror not found on this pier", is_error=True)
     assert not any("done by" in line for line in shown(failed, ran(f"{path}gauges probe --all", "12 gauges"))[1])
     assert any("done by" in line for line in shown(failed, ran(f"{path}tides mirror sync --new", "12 tides"))[1])
+
+
+def test_the_records_of_a_fix_end_at_the_run_that_passed() -> None:
+    # An edit ends the first error; the run after it fails otherwise, and only the last one passes.
+    first = ran("pnpm check", "src/a.ts(3,1): error TS2304: Cannot find name 'x'.", is_error=True)
+    other = ran("pnpm check", "src/b.ts(9,1): error TS2339: Property 'ebb' does not exist.", is_error=True)
+    second = (call("Edit", "f", file_path="src/b.ts", old_string="ebb", new_string="tide"), answer("ok", "f"))
+    edit = (call("Edit", "e", file_path="src/a.ts", old_string="x", new_string="y"), answer("ok", "e"))
+    found, _ = errors(first, edit, other, second, ran("pnpm check", "ok"))
+    assert (found.fixes, found.records) == (("src/a.ts",), (1, 2, 9))
+
+
+def test_a_fix_after_which_the_command_only_failed_otherwise_says_so() -> None:
+    first = ran("pytest -q", "FAILED tests/test_a.py::test_low - assert 1 == 2\n1 failed, 3 passed", is_error=True)
+    other = ran("pytest -q", "FAILED tests/test_a.py::test_ebb - assert 3 == 4\n1 failed, 3 passed", is_error=True)
+    gone, is_open = errors(first, EDIT, other)
+    assert "test_ebb" in is_open.line
+    assert gone.then == is_open.line
+
+
+def test_a_wrong_path_is_the_error_of_the_step_that_adds_it() -> None:
+    wrong = "git add README.md src && git commit -m 'Add tides' && git push"
+    missed = ran(wrong, "fatal: pathspec 'README.md' did not match any files", is_error=True)
+    still_open, _ = shown(missed)
+    assert still_open == ["`git add README.md src`: fatal: pathspec 'README.md' did not match any files — failed"]
+    # It was a slip if the commit was made with the right one.
+    right = ran(wrong.replace("README", "readme"), "[main 1a2b3c4] Add tides\n 1 file changed")
+    assert shown(missed, right) == ([], [])
