@@ -222,12 +222,16 @@ def _only_reads(words: list[str]) -> bool:
     if not words or words[0].startswith("#") or words[0] in ("for", "done", "fi", "read", "[", "[[", "(("):
         return True
     if words[0] == "git":
-        return "--dry-run" in words or not _LOOKING_GIT.isdisjoint(plain_git(" ".join(words)).split()[1:2])
+        of_git = plain_git(" ".join(words))
+        return "--dry-run" in words or bool(_LISTS.match(of_git)) or not _LOOKING_GIT.isdisjoint(of_git.split()[1:2])
     if _SHOWS.match(" ".join(words)):
         return not may_act_outside(" ".join(words))
     return words[0].lower() in _LOOKING and not (words[0] == "sed" and any(word.startswith("-i") for word in words))
 
 
+_LISTS = pattern(
+    r"git (?:(?:stash|worktree|notes|submodule) (?:list|show|status)|tag(?: -l| --list|$)|config (?:-l|--get|--list)\b)"
+)
 # What only asks a server, a container, an archive or a log: `gh pr view 12`, `docker ps`, `unzip -l tides.zip`.
 _SHOWS = pattern(
     rf"(?:kubectl|helm|terraform) {_ASKS_CLUSTER}|systemctl (?:is-\S+|status|show|cat|list-\S+)\b|"

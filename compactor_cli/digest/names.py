@@ -92,7 +92,7 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _path(call: Event, event: Event) -> str:
-    """The file that a call reads or edits, that an editor shows in its answer, or that a command only reads.
+    """The file that a call reads or edits, that an editor shows in its answer, or that is all that a command reads.
 
     An empty string where there is none, or where a command does more.
     """
@@ -103,9 +103,15 @@ def _path(call: Event, event: Event) -> str:
         return path or viewed_file(event.text)
     if call.tool is not ToolKind.COMMAND:
         return ""
-    steps = {(action, path) for action, path, _ in shell_operations(command_of(call.arguments))}
+    command = command_of(call.arguments)
+    steps = {(action, path) for action, path, _ in shell_operations(command)}
     action, path = next(iter(steps), (None, ""))
-    return viewed_file(event.text) or (path if len(steps) == 1 and action is FileAction.READ else "")
+    is_all = len(steps) == 1 and action is FileAction.READ and not _SHOWS_MORE.search(unquoted(command))
+    return viewed_file(event.text) or (path if is_all else "")
+
+
+# A step of a command line that prints what is in no file that the line names: `cat go.mod && rg tides src`.
+_SHOWS_MORE = re.compile(r"(?:\A|&&|\|\||[;\n])\s*(?:rg|[ef]?grep|find|fd|ls|tree|git|gh|curl|python[\d.]*|node) ")
 
 
 def _tool_label(call: Event) -> str:

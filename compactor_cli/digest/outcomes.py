@@ -464,7 +464,8 @@ def _acts(work: _Work) -> Iterator[tuple[str, int]]:
     acted = [(acting_line(run.key), run) for run in may_be if run.acts_outside]
     acted = acted or [(found[0], run) for run in may_be if (found := _INSTALLS_ONE.search(run.command))]
     if not acted and _OF_BRANCHES.search(work.asked):
-        acted = [(acting_line(run.key), run) for run in done if _MOVES_WORK_TREE.search(run.key)]
+        moves = (run for run in done if not run.is_read_only and _MOVES_WORK_TREE.search(run.key))
+        acted = [(acting_line(run.key), run) for run in moves]
     for line, run in acted[-1:]:
         # What git and gh act on is the same in every folder.
         folder = entered(run.command)
@@ -473,7 +474,7 @@ def _acts(work: _Work) -> Iterator[tuple[str, int]]:
 
 
 _OF_GIT = pattern(r"(?:git|gh)\b")
-_MOVES_WORK_TREE = pattern(rf"\b{GIT}(?:checkout|merge|pull|rebase|stash|switch)\b")
+_MOVES_WORK_TREE = pattern(rf"\b{GIT}(?:checkout|merge|pull|rebase|stash|switch)(?![\w-])")
 # `pip install tides`, but not what is listed in a file (`pip install -r tides.txt`, `npm install`).
 _INSTALLS_ONE = pattern(
     r"(?:\A|(?<=[;&|\n(])|(?<=[;&|(] ))(?:sudo |(?:\S*/)?python[\d.]* -m |uv |mise exec -- )*"

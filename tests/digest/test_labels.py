@@ -86,3 +86,11 @@ def test_a_search_in_one_file_is_named_with_it() -> None:
     assert Labels(events_of(*look))[1].text == "Grep drift (/srv/pier/clock.py)"
     look = call("Grep", "g", pattern="drift", path="/srv/pier"), answer("clock.py:3:drift = 1", "g")
     assert Labels(events_of(*look))[1].text == "Grep drift"
+
+
+def test_a_command_that_reads_a_file_and_searches_others_is_no_look_at_the_file() -> None:
+    read, both = call("Bash", "b", command="cat go.mod"), call("Bash", "b", command="cat go.mod && rg -n tide docs")
+    assert Labels(events_of(read, answer("module tide", "b")))[1].text == "go.mod"
+    assert Labels(events_of(both, answer("module tide\ndocs/a.md:1:tide", "b")))[1].text == (
+        "`cat go.mod && rg -n tide docs`"
+    )

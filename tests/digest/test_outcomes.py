@@ -641,3 +641,17 @@ def test_a_command_that_nothing_answered_is_not_what_came_of_a_request() -> None
     assert "Asked: commit it" in found
     assert any(text.startswith("No result seen of: `git commit") for text in found)
     assert wanted(ran("git push", "main -> main")) != ""
+
+
+def test_looks_of_git_are_not_what_came_of_a_request_about_branches() -> None:
+    looks = (
+        ran("git merge-base HEAD origin/main", "1a2b3c4d5e6f"),
+        ran("git stash list -n 3", "stash@{0}: WIP on main: 1a2b3c4 Add tides"),
+    )
+    reviewed = (user("review the changes in this branch"), *looks, says("No findings: the branch does what it says."))
+    stash = (user("stash the tutorials we made"), ran("git stash push -m tutorials", "Saved working directory"), *looks)
+    text = rendered(digest(conversation(*reviewed, *stash, says("Stashed."), NEXT), 3_000).summary)
+    assert "review the changes in this branch → replied [1]" in text
+    assert "stash the tutorials we made → `git stash push -m tutorials`" in text
+    assert "→ `git merge-base" not in text
+    assert "→ `git stash list" not in text
