@@ -125,7 +125,7 @@ class _AttachmentReader:
                 work = BackgroundWork(id=key, about=about or call.name, command=command, record=call.record)
                 self.running[key] = work
                 self.failed.pop(work.about, None)
-        elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.ended.search(event.text):
+        elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.is_over(call.name, event.text):
             self.running.pop(background_id(call.arguments), None)
 
 

@@ -18,6 +18,7 @@ from compactor_cli.digest.corrections import standing
 from compactor_cli.digest.events import EventKind
 from compactor_cli.digest.facts import remembered_commands
 from compactor_cli.digest.files import FileState
+from compactor_cli.digest.gist import whole_lists
 from compactor_cli.digest.history import (
     ENDED,
     HIERARCHY_RATIO,
@@ -29,7 +30,6 @@ from compactor_cli.digest.history import (
     remembered_items,
     turn_lines,
 )
-from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
 from compactor_cli.digest.messages import is_rule, lasting

@@ -40,6 +40,7 @@ from compactor_cli.digest.tools import (
     short_name,
     tool_kind,
 )
+from compactor_cli.formats import harness, script_calls
 from compactor_cli.formats.client_signs import (
     ABOUT_CALL,
     ABOVE_PART,
@@ -55,15 +56,9 @@ from compactor_cli.formats.client_signs import (
     TYPED_OUTPUT,
     WRITTEN_ACTION,
     WRITTEN_CALL,
-    answers,
-    asked_questions,
     background_reports,
     called_skill,
     is_demonstration,
-    is_denied_by_rule,
-    is_unmarked_refusal,
-    reply_to_report,
-    reported_words,
     started_id,
     subagent_parts,
     team_messages,
@@ -71,7 +66,6 @@ from compactor_cli.formats.client_signs import (
     written_call,
 )
 from compactor_cli.formats.directories import DIRECTORY_KEYS, Directories, directories_of, named_directory
-from compactor_cli.formats.harness import refusal, skill_text, user_text
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Message, Part, Role, Text, Thinking, ToolCall, ToolResult, Transcript
 from compactor_cli.model.value import dataclass
@@ -274,7 +268,7 @@ class _EventReader:
         if message.summary is not None:
             self._add(EventKind.SUMMARY, index, summary_words(self._clean(message.summary.text)))
             return
-        for part in message.parts:
+        for part in script_calls.scripted(message.parts):
             if isinstance(part, Text) and message.role is Role.ASSISTANT:
                 is_copied = "```" in part.text and bool(message.calls)
                 text = WRITTEN_CALL.sub("", part.text) if is_copied else part.text
@@ -335,7 +329,7 @@ class _EventReader:
         # The command that called a skill may be kept without its words, before the text of the skill.
         skill = called_skill(message.text) if index and _is_blank(self.messages[index - 1]) else ""
         request = typed[1] if typed and _IS_PROSE.match(typed[1]) else skill
-        words = self._spoken(user_text(message) or request)
+        words = self._spoken(harness.user_text(message) or request)
         if words and words in self.woken_by:
             self._add(EventKind.RESULT, index, words, of_client=True)
             return
@@ -349,7 +343,7 @@ class _EventReader:
                 self.waiting.pop("", None)
             elif words == last.text:
                 return  # an answer may stand in the call's result and again in a message of the user
-            loaded = message.text if skill else skill_text(message.text)
+            loaded = message.text if skill else harness.skill_text(message.text)
             self._add(EventKind.RESULT, index, self._clean(loaded), of_client=True)
             event = Event(kind=EventKind.USER, record=index, text=words, turn=self.turn, interjects=message.interjects)
             self.found.append(replace(event, was_waiting=message.was_waiting))
@@ -393,8 +387,8 @@ class _EventReader:
         return bool(is_result)
 
     def _called(self, index: int, call: ToolCall) -> None:
-        questions = asked_questions(call)
-        if spoken := list(filter(None, map(self._spoken, questions or (reported_words(call),)))):
+        questions = harness.asked_questions(call)
+        if spoken := list(filter(None, map(self._spoken, questions or (harness.reported_words(call),)))):
             self.waiting[call.id].append(len(self.found))
             self.asked[len(self.found)] = questions
             for words in spoken:
@@ -452,11 +446,11 @@ class _EventReader:
         of_client = call >= 0 and is_of_client(tool, name, self.found[call].arguments)
         if of_client:
             self.found[call] = replace(self.found[call], of_client=True)
-        if is_denied_by_rule(self.value):
+        if harness.is_denied_by_rule(self.value):
             self.denied.add(call)
-        words = refusal(result)
+        words = harness.refusal(result)
         if words is None and result.is_error and tool in (ToolKind.COMMAND, ToolKind.EDIT):
-            words = result.text if is_unmarked_refusal(self.value, result.text) else None
+            words = result.text if harness.is_unmarked_refusal(self.value, result.text) else None
         self.found.append(
             Event(
                 kind=EventKind.RESULT,
@@ -475,13 +469,13 @@ class _EventReader:
 
     def _replied(self, index: int, call: int, result: ToolResult) -> None:
         """Add what the user replied to a call that asked or reported, each answer right after its question."""
-        questions, refused = self.asked[call], refusal(result)
+        questions, refused = self.asked[call], harness.refusal(result)
         if result.is_error and not questions and refused is None:
             self.found[call] = replace(self.found[call], text="")  # a report that was not taken was not given
         if refused is not None or result.is_error:
             replies: tuple[str, ...] = (refused or "",)
         else:
-            replies = answers(questions, result.text) if questions else (reply_to_report(result.text),)
+            replies = harness.answers(questions, result.text) if questions else (harness.reply_to_report(result.text),)
         asked: list[Event] = []
         if len(replies) == len(questions) == len(self.found) - call:
             asked, self.found[call:] = self.found[call:], []

@@ -227,7 +227,7 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
             # A look at running work does not take the place of the command that began it.
             started[key] = started.get(key, number) if shows_work else number
             del results[number]
-        elif shows_work and ATTACHMENTS.ended.search(result.text):
+        elif shows_work and ATTACHMENTS.is_over(call.name, result.text):
             begun = started.get(background_id(call.arguments), number)
             results[begun] = result
     for event in events:

@@ -14,8 +14,8 @@ from compactor_cli.digest.candidates import RECENCY_OF_CHAT
 from compactor_cli.digest.choice import Choice
 from compactor_cli.digest.error_lines import ERROR_PATTERN, error_line
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
+from compactor_cli.digest.gist import WHOLE_LIST_RATIO, whole_lists
 from compactor_cli.digest.language import FixedWords, names
-from compactor_cli.digest.lists import WHOLE_LIST_RATIO, whole_lists
 from compactor_cli.digest.names import MAX_VALUE_CHARS, asked_for
 from compactor_cli.digest.noise import finds_nothing, is_courtesy, is_noise
 from compactor_cli.digest.objects import (

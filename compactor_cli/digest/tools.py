@@ -10,7 +10,7 @@ from typing import Any
 
 from compactor_cli.digest.language import apart, words
 from compactor_cli.formats.client_signs import ATTACHMENTS
-from compactor_cli.formats.client_signs import short_name as short_name
+from compactor_cli.formats.contents import short_name as short_name
 from compactor_cli.group.todos import is_plan_call
 
 

@@ -1,21 +1,16 @@
 """The texts that clients write into conversations: how a command ended, what is loaded or runs in the background,
-texts that no model wrote, and the frames of their summaries.
-
-Also the tools by which an agent speaks to the user, and the user's answers: questions with options, reports at the end.
-Cline and Roo Code ask and report only by calls; Claude Code, Codex, Gemini CLI, Qwen Code and Kimi ask by a call;
-OpenHands and inspect-ai end with one; Letta and tau-bench send all words to the user by calls.
+texts that no model wrote, the messages of other agents, and the frames of their summaries.
 """
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.contents import json_value, listed, string
+from compactor_cli.formats.contents import is_of_server, short_name, string
 from compactor_cli.formats.located import at, content_parts
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.patterns import pattern
@@ -182,123 +177,8 @@ TYPED_OUTPUT = pattern(
 )
 
 
-class Attachments(NamedTuple):
-    """How clients write what is loaded and what runs in the background: Claude Code 2, Codex, Copilot CLI."""
-
-    skill_tool: str = "Skill"  # loads a skill
-    # The result of loading a skill; group 1 is its folder.
-    skill_folder: re.Pattern[str] = pattern(r"\ABase directory for this skill: (\S+)")
-    # A file of an installed skill. Other clients load a skill by reading it; group 1 is its name.
-    skill_file: re.Pattern[str] = pattern(
-        r"(?:[~/](?:.*/)?\.[\w-]+/(?:.*/)?|/(?:mnt|opt|usr|etc)/(?:.*/)?)skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)"
-    )
-    # The argument of a call that starts work in the background. The id of the work is in the result, see `started_id`.
-    background_argument: str = "run_in_background"
-    background_tool: str = "Workflow"  # all its work runs in the background
-    notice_signs: tuple[str, ...] = ("-id>", 'Task id "')  # a text without any of them has no ``notice``
-    # A notice that work has ended; groups: its id and its status.
-    notice: re.Pattern[str] = pattern(
-        r"(?:<(?:task|agent)-id>|^Task id \")(?:[\w-]+/)?([\w-]+)"
-        r"(?:</.*?<status>|\" (?:was )?)(\w+)(?:</status>| with result:)",
-        re.DOTALL | re.MULTILINE,
-    )
-    # A notice that also brings the result of a command that ran in the background; group 1 is its id.
-    result_notice: re.Pattern[str] = pattern(r"\ATask id \"(?:[\w-]+/)?([\w-]+)\" .* with result:")
-    look_tools: tuple[str, ...] = (  # show running work
-        *("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin", "read_bash", "write_bash", "manage_task"),
-    )
-    # A result of a look tool for work that has ended.
-    ended: re.Pattern[str] = pattern(
-        r"<status>(?!running|pending)\w+</status>|\AProcess exited with"
-        r"|<shellId: \S+ completed with exit code -?\d+>\s*\Z"
-        r"|\ATask(?:: \S+\nStatus: (?!RUNNING\b|PENDING\b)| \"[^\"\n]+\" cancelled)"
-    )
-    of_command: str = "<task_type>local_bash</task_type>"  # in results about a command, which are not reports
-    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash", "stop_bash")  # end running work
-    plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")  # enter and leave the mode that changes nothing
-
-
-ATTACHMENTS = Attachments()
-
-
-def called_skill(text: str) -> str:
-    """The command by which the text of a skill was called, `/tides at noon`; empty for any other text."""
-    found = ATTACHMENTS.skill_folder.match(text)
-    return f"/{posixpath.basename(found[1])} {text.partition(_SKILL_ARGUMENTS)[2].strip()}".rstrip() if found else ""
-
-
-_SKILL_ARGUMENTS = "\nARGUMENTS: "
-
 # The heading after which clients that keep a plan in a file show it, in the result of the call that got it approved.
 APPROVED_PLAN = pattern(r"^#+ Approved Plan:?[ \t]*\n+((?s:.+))", re.MULTILINE)
-# The report of work in the background, with its id, and the message of another agent of a team. Team messages in JSON
-# are the client's own and are not matched.
-_REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "
-_REPORT = pattern(r"<task-id>(\w+)</task-id>(?:(?!</task-notification>).)*?<result>(.*?)</result>", re.DOTALL)
-_FAILED_SIGN = "<status>failed</status>"
-_FAILURE = pattern(
-    rf"<task-id>(\w+)</task-id>\s*(?:<(?:tool-use-id|output-file)>.*\s*)*{_FAILED_SIGN}\s*<summary>(.*?)</summary>\s*"
-    r"(?!.*<result>)"
-)
-_TEAM_MESSAGE = pattern(
-    r"<teammate-message teammate_id=\"([^\"]+)\"[^>]*>\s*(?!\{)(.*?)\s*</teammate-message>", re.DOTALL
-)
-
-
-def background_reports(text: str) -> list[tuple[str, str]]:
-    """The id and the report, or the failure, of each work in the background that a message in the user's name gives."""
-    failures = _FAILURE.findall(text) if _FAILED_SIGN in text else []
-    return [*(_REPORT.findall(text) if _REPORT_SIGN in text else ()), *failures]
-
-
-def team_messages(text: str) -> list[tuple[str, str]]:
-    """The sender and the text of each message of another agent of the team in a message of the user."""
-    return _TEAM_MESSAGE.findall(text) if _TEAM_SIGN in text else []
-
-
-def without_reports(text: str) -> str:
-    """A message of the user without the reports of background work and the messages of other agents."""
-    text = re.sub(r"<result>.*?</result>", "", text, flags=re.DOTALL) if _REPORT_SIGN in text else text
-    return _TEAM_MESSAGE.sub("", text) if _TEAM_SIGN in text else text
-
-
-def background_id(arguments: Mapping[str, Any] | str) -> str:
-    """The id of the background work that a call looks at or stops; empty if its arguments have none."""
-    given = {} if isinstance(arguments, str) else arguments
-    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id", "TaskId"))
-    return next((str(one).rpartition("/")[2] for one in found if isinstance(one, str | int) and one != ""), "")
-
-
-def started_id(result: str) -> str:
-    """The id of the work that a call put in the background, from its result; empty if it has none."""
-    start = result[:_STARTED_CHARS]
-    found = _STARTED.search(start) if any(sign in start for sign in _STARTED_SIGNS) else None
-    if not found and result.endswith(">"):
-        found = _STILL_RUNNING.search(result, max(0, len(result) - _STARTED_CHARS))
-    return next(filter(None, found.groups()), "") if found else ""
-
-
-_STARTED = pattern(
-    r"\b(?:agentId: |background with ID: |in background\. Task ID: |Process running with session ID )(\w+)"
-    r"|background with shellId: ([\w-]+)>|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
-)
-_STARTED_SIGNS = ("ID ", "Id: ", "ID: ", "task id: ")
-# Copilot CLI, after what a command printed so far.
-_STILL_RUNNING = pattern(r"<command with shellId: ([\w-]+) is still running\b[^<>]*>\Z")
-_STARTED_CHARS = 400
-
-
-# Records of a subagent in the session that started it: in session files, as progress reports, and in streams.
-_OF_SUBAGENT = re.compile(rb'"isSidechain": ?true|"type": ?"agent_progress"|"parent_tool_use_id": ?"')
-
-
-def subagent_parts(record: Record) -> tuple[Part, ...]:
-    """The parts of a subagent's message, from a record that the main model is not shown; empty for other records."""
-    if not _OF_SUBAGENT.search(record.raw):
-        return ()
-    value = parse(record.raw)
-    content = at(value, ("data", "message", "message", "content")) or at(value, ("message", "content"))
-    return content_parts(content)
 
 
 def named_branch(value: Any) -> str:
@@ -412,22 +292,6 @@ def previous_summary(role: Role, text: str) -> PreviousSummary | None:
     return PreviousSummary(origin=frame.origin, text=text[body : min(ends, default=None)].strip())
 
 
-# Tools that report to the user and ask the user, by short name, with the argument that has the words.
-_REPORTS = {"attemptcompletion": "result", "finish": "message", "sendmessage": "message", "messagenotifyuser": "text"}
-_REPORTS |= {"finalanswer": "answer", "submit": "answer", "respond": "content"}
-_REPORTS_AN_OBJECT = frozenset(("structuredoutput",))
-_QUESTIONS = dict.fromkeys(("askuserquestion", "askuser", "requestuserinput", "question"), "questions")
-_QUESTIONS |= {"askfollowupquestion": "question", "askquestion": "question", "messageaskuser": "text"}
-# A message with an address is sent to somebody else.
-_ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "user_id", "email", "phone"))
-
-
-@lru_cache(maxsize=1 << 10)
-def short_name(name: str) -> str:
-    """The tool's name without server and namespace, in lower case, without ``_``, ``-`` and spaces."""
-    return re.sub("[-_ ]", "", _OF_A_SERVER.split(name)[-1]).lower()
-
-
 def written_call(text: str) -> tuple[str, ToolCall] | None:
     """The words, and the call after them, in a text by an agent that writes its calls; None if it has no call."""
     if found := _WRITTEN_FUNCTION.search(text):
@@ -439,159 +303,142 @@ def written_call(text: str) -> tuple[str, ToolCall] | None:
     return None
 
 
-def reported_words(call: ToolCall) -> str:
-    """The text that a call sends to the user as a report; empty for any other call.
-
-    A report that is an object has a line for each member, as in YAML.
-    """
-    if _OF_A_SERVER.search(call.name):
-        return ""
-    if short_name(call.name) in _REPORTS_AN_OBJECT:
-        return "\n".join(_members(call.arguments))
-    return string(_argument(call, _REPORTS))
-
-
-def _members(value: Any) -> Iterator[str]:
-    """The lines that show a value: of an object a line for each member, of a list an entry for each element."""
-    if isinstance(value, Mapping) and value:
-        for key, member in value.items():
-            lines = list(_members(member))
-            is_brief = len(lines) == 1 and not (isinstance(member, list) and member)
-            yield from (f"{key}: {lines[0]}",) if is_brief else (f"{key}:", *lines)
-    elif isinstance(value, list) and value:
-        for element in value:
-            first, *rest = _members(element)
-            yield from (f"- {first}", *(f"  {line}" for line in rest))
-    else:
-        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def team_recipient(name: str, arguments: Any) -> str:
     """To whom a call of the client's own tool sends a message among the agents of a team; empty for any other call."""
-    if short_name(name) != "sendmessage" or _OF_A_SERVER.search(name) or not isinstance(arguments, Mapping):
+    if short_name(name) != "sendmessage" or is_of_server(name) or not isinstance(arguments, Mapping):
         return ""
     return next((string(arguments[key]) for key in ("to", "recipient") if key in arguments), "")
 
 
-# Tools of servers write to other people, so they are not reports or questions to the user.
-_OF_A_SERVER = pattern(r"__|[.:/]")
-
-
-def asked_questions(call: ToolCall) -> tuple[str, ...]:
-    """The questions that a call asks the user, each with its options on numbered lines before it. Empty for others."""
-    asked = None if _OF_A_SERVER.search(call.name) else _argument(call, _QUESTIONS)
-    if isinstance(asked, str) and isinstance(call.arguments, Mapping):
-        asked = [{"question": asked, "options": call.arguments.get("options", call.arguments.get("follow_up"))}]
-    return tuple(filter(None, map(_question, listed(asked))))
-
-
-def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
-    """The user's answers in the result of a call that asked these questions: one for each, or a single one for all."""
-    # Claude Code: "question"="answer", "question"="answer". You can now continue ...
-    asked = "|".join(rf'(?:, )?"{re.escape(question.rpartition(chr(10))[2])}"=(?:"|(?=\())' for question in questions)
-    found = re.split(asked, result)[1:]
-    if len(found) == len(questions):
-        last = _AFTER_ANSWERS.split(found[-1])[0]
-        return tuple(_answer_with_notes(words.removesuffix('"')) for words in (*found[:-1], last))
-    words = reply_to_report(result) or _PREFIX.sub("", result, count=1).strip()
-    try:
-        return ("\n".join(_leaves(json.loads(words))),)
-    except (ValueError, RecursionError):
-        return (words,)
-
-
 # What clients send in place of an output that they removed.
 PRUNED_OUTPUT = "[Old tool result content cleared]"
-_AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has|Read the answers carefully)\b|\"\.?\s*\Z")
 
 
-def _answer_with_notes(given: str) -> str:
-    """The chosen answer with the notes that the user added: `Yes" user notes: not now`. Equal texts only once.
+class Attachments(NamedTuple):
+    """How clients write what is loaded and what runs in the background: Claude Code 2, Codex, Copilot CLI."""
 
-    Where the user chose none, the notes are the answer: `(no option selected) notes: only the gauge`.
-    """
-    if not_chosen := _NOT_CHOSEN.match(given):
-        return given[not_chosen.end() :].strip().removesuffix(".")
-    chosen, *more = _MORE.split(given, maxsplit=1)
-    _, noted, notes = "".join(more).rpartition("user notes:")
-    notes = notes.strip().removesuffix(".")
-    is_more = noted and notes != chosen.strip().removesuffix(".")
-    return f"{chosen}: {notes}" if is_more else chosen
+    skill_tool: str = "Skill"  # loads a skill
+    # The result of loading a skill; group 1 is its folder.
+    skill_folder: re.Pattern[str] = pattern(r"\ABase directory for this skill: (\S+)")
+    # A file of an installed skill. Other clients load a skill by reading it; group 1 is its name.
+    skill_file: re.Pattern[str] = pattern(
+        r"(?:[~/](?:.*/)?\.[\w-]+/(?:.*/)?|/(?:mnt|opt|usr|etc)/(?:.*/)?)skills/(?:[^/]+/)*?([^/]+)/(?:SKILL\.md|references/.*)"
+    )
+    # The argument of a call that starts work in the background. The id of the work is in the result, see `started_id`.
+    background_argument: str = "run_in_background"
+    background_tool: str = "Workflow"  # all its work runs in the background
+    notice_signs: tuple[str, ...] = ("-id>", 'Task id "')  # a text without any of them has no ``notice``
+    # A notice that work has ended; groups: its id and its status.
+    notice: re.Pattern[str] = pattern(
+        r"(?:<(?:task|agent)-id>|^Task id \")(?:[\w-]+/)?([\w-]+)"
+        r"(?:</.*?<status>|\" (?:was )?)(\w+)(?:</status>| with result:)",
+        re.DOTALL | re.MULTILINE,
+    )
+    # A notice that also brings the result of a command that ran in the background; group 1 is its id.
+    result_notice: re.Pattern[str] = pattern(r"\ATask id \"(?:[\w-]+/)?([\w-]+)\" .* with result:")
+    look_tools: tuple[str, ...] = (  # show running work
+        *("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin", "read_bash", "write_bash", "manage_task"),
+        "wait",
+    )
+    # A result of a look tool for work that has ended.
+    ended: re.Pattern[str] = pattern(
+        r"<status>(?!running|pending)\w+</status>|\AProcess exited with"
+        r"|<shellId: \S+ completed with exit code -?\d+>\s*\Z"
+        r"|\ATask(?:: \S+\nStatus: (?!RUNNING\b|PENDING\b)| \"[^\"\n]+\" cancelled)"
+    )
+    of_command: str = "<task_type>local_bash</task_type>"  # in results about a command, which are not reports
+    stop_tools: tuple[str, ...] = ("TaskStop", "KillShell", "KillBash", "stop_bash")  # end running work
+    plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")  # enter and leave the mode that changes nothing
 
-
-_NOT_CHOSEN = pattern(r"\(no option selected\) (?:user )?notes:")
-# After an answer, the client repeats the preview of the option: `Yes" selected preview: …`.
-_MORE = pattern(r"\"\s+(?:selected (?:preview|markdown)|(?=user notes)):?")
-
-
-def reply_to_report(result: str) -> str:
-    """The user's own words in the result of a call that reported; empty if a program answered."""
-    return "\n".join(found[2].strip() for found in _REPLY.finditer(result))
-
-
-def is_denied_by_rule(value: Any) -> bool:
-    """Whether a rule or a classifier refused a call, not the user, by what its record says."""
-    kind = value.get("toolDenialKind") if isinstance(value, Mapping) else None
-    return isinstance(kind, str) and not kind.startswith("user")
-
-
-def is_unmarked_refusal(value: Any, text: str) -> bool:
-    """Whether the result of a call is what the user wrote when refusing it, without any sign of the refusal.
-
-    Claude Code 2 writes such results. Errors of the call itself begin with the exit code there, or are in an element.
-    Where a program runs it (``entrypoint`` sdk-…), a program's words on why a call is refused stand there as well.
-    """
-    if not isinstance(value, Mapping) or "parentUuid" not in value:
-        return False
-    version = string(value.get("version")).partition(".")[0]
-    is_newer = version.isdigit() and int(version) >= _MARKS_ERRORS_SINCE
-    may_be = is_newer and len(text) <= _MAX_REFUSAL_CHARS and _SPOKEN.match(text) is not None
-    return may_be and not (string(value.get("entrypoint")).startswith("sdk") and not _IN_PERSON.search(text))
+    def is_over(self, tool: str, result: str) -> bool:
+        """Whether a look tool shows that the work has ended. Codex's `wait` does by what the script printed."""
+        return self.ended.search(result) is not None or (tool == "wait" and not started_id(result))
 
 
-_MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
-# Three words, as a person's sentence begins, that are not the beginning of one of the client's own texts.
-_SPOKEN = pattern(
-    r"(?!Exit code|Error|Command |Permission |Request |File |String |Found \d|No (?:such|match|file)|Tool )"
-    r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
+ATTACHMENTS = Attachments()
+
+
+def called_skill(text: str) -> str:
+    """The command by which the text of a skill was called, `/tides at noon`; empty for any other text."""
+    found = ATTACHMENTS.skill_folder.match(text)
+    return f"/{posixpath.basename(found[1])} {text.partition(_SKILL_ARGUMENTS)[2].strip()}".rstrip() if found else ""
+
+
+_SKILL_ARGUMENTS = "\nARGUMENTS: "
+
+# The report of work in the background, with its id, and the message of another agent of a team, of Claude Code and of
+# Codex. Team messages in JSON are the client's own and are not matched.
+_REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "
+_REPORT = pattern(r"<task-id>(\w+)</task-id>(?:(?!</task-notification>).)*?<result>(.*?)</result>", re.DOTALL)
+_FAILED_SIGN = "<status>failed</status>"
+_FAILURE = pattern(
+    rf"<task-id>(\w+)</task-id>\s*(?:<(?:tool-use-id|output-file)>.*\s*)*{_FAILED_SIGN}\s*<summary>(.*?)</summary>\s*"
+    r"(?!.*<result>)"
 )
-# A person's words to another: `please ask me`, `why all of them?`
-_IN_PERSON = pattern(
-    r"\b(?:I|me|my|we|you|your|let['’]?s|please|don['’]t|stop|wait|instead|why|no)\b|[^\x00-\x7f]{4}", re.IGNORECASE
+_TEAM_MESSAGE = pattern(
+    r"<teammate-message teammate_id=\"([^\"]+)\"[^>]*>\s*(?!\{)(.*?)\s*</teammate-message>", re.DOTALL
 )
-_REPLY = pattern(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
-_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided|responded|selected)\b[^:\n]*:\s*")
+_AGENT_MESSAGE = pattern(
+    r"\AMessage Type: \w+\nTask name: [^\n]*\nSender: (?:/\S*/|/)?([^\s/]+)\nPayload:\n?(.*)\Z", re.DOTALL
+)
 
 
-def _argument(call: ToolCall, tools: Mapping[str, str]) -> Any:
-    key = tools.get(short_name(call.name))
-    given = call.arguments
-    if key is None or not isinstance(given, Mapping) or not _ADDRESSES.isdisjoint(given):
-        return None
-    return given.get(key, given.get("question") if key == "questions" else None)
+def background_reports(text: str) -> list[tuple[str, str]]:
+    """The id and the report, or the failure, of each work in the background that a message in the user's name gives."""
+    failures = _FAILURE.findall(text) if _FAILED_SIGN in text else []
+    return [*(_REPORT.findall(text) if _REPORT_SIGN in text else ()), *failures]
 
 
-def _question(asked: Any) -> str:
-    """A question with its options on numbered lines before it; empty if it is not a question."""
-    if not isinstance(asked, Mapping) or not isinstance(asked.get("question"), str):
+def team_messages(text: str) -> list[tuple[str, str]]:
+    """The sender and the text of each message of another agent of the team in a message of the user."""
+    if found := _AGENT_MESSAGE.match(text):
+        return [(found[1], found[2])] if found[2].strip() else []
+    return _TEAM_MESSAGE.findall(text) if _TEAM_SIGN in text else []
+
+
+def without_reports(text: str) -> str:
+    """A message of the user without the reports of background work and the messages of other agents."""
+    if _AGENT_MESSAGE.match(text):
         return ""
-    options = asked.get("options")
-    if isinstance(options, str):  # Cline writes a list as JSON, Roo Code elements
-        options = re.findall(r"<suggest\b[^>]*>(.*?)</suggest>", options, re.DOTALL) or json_value(options)
-    lines: list[str] = []
-    for option in listed(options):
-        held = [option.get(key) for key in _OPTION_KEYS] if isinstance(option, Mapping) else [option]
-        words = dict.fromkeys(part.strip() for part in held if isinstance(part, str) and part.strip())
-        lines += [f"{len(lines) + 1}. {': '.join(words)}"] if words else []
-    return "\n".join((*lines, asked["question"].strip()))
+    text = re.sub(r"<result>.*?</result>", "", text, flags=re.DOTALL) if _REPORT_SIGN in text else text
+    return _TEAM_MESSAGE.sub("", text) if _TEAM_SIGN in text else text
 
 
-_OPTION_KEYS = ("label", "text", "answer", "value", "description")
+def background_id(arguments: Mapping[str, Any] | str) -> str:
+    """The id of the background work that a call looks at or stops; empty if its arguments have none."""
+    given = {} if isinstance(arguments, str) else arguments
+    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id", "TaskId", "cell_id"))
+    return next((str(one).rpartition("/")[2] for one in found if isinstance(one, str | int) and one != ""), "")
 
 
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping | list):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(inner)
-    elif value is not None:
-        yield str(value)
+def started_id(result: str) -> str:
+    """The id of the work that a call put in the background, from its result; empty if it has none."""
+    start = result[:_STARTED_CHARS]
+    found = _STARTED.search(start) if any(sign in start for sign in _STARTED_SIGNS) else None
+    if not found and result.endswith(">"):
+        found = _STILL_RUNNING.search(result, max(0, len(result) - _STARTED_CHARS))
+    return next(filter(None, found.groups()), "") if found else ""
+
+
+_STARTED = pattern(
+    r"\b(?:agentId: |background with ID: |in background\. Task ID: |Process running with session ID )(\w+)"
+    r"|background with shellId: ([\w-]+)>|\AScript running with cell ID (\w+)"
+    r"|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
+)
+_STARTED_SIGNS = ("ID ", "Id: ", "ID: ", "task id: ")
+# Copilot CLI, after what a command printed so far.
+_STILL_RUNNING = pattern(r"<command with shellId: ([\w-]+) is still running\b[^<>]*>\Z")
+_STARTED_CHARS = 400
+
+
+# Records of a subagent in the session that started it: in session files, as progress reports, and in streams.
+_OF_SUBAGENT = re.compile(rb'"isSidechain": ?true|"type": ?"agent_progress"|"parent_tool_use_id": ?"')
+
+
+def subagent_parts(record: Record) -> tuple[Part, ...]:
+    """The parts of a subagent's message, from a record that the main model is not shown; empty for other records."""
+    if not _OF_SUBAGENT.search(record.raw):
+        return ()
+    value = parse(record.raw)
+    content = at(value, ("data", "message", "message", "content")) or at(value, ("message", "content"))
+    return content_parts(content)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -417,3 +418,17 @@ def _lines(text: str) -> Iterator[str]:
     """The lines of a text that are long enough to identify it, stripped."""
     lines = (line.strip() for line in _BREAK.split(text))
     return (line for line in lines if len(line) >= _LEAST_CHARS)
+
+
+@lru_cache(maxsize=1 << 10)
+def short_name(name: str) -> str:
+    """The tool's name without server and namespace, in lower case, without ``_``, ``-`` and spaces."""
+    return re.sub("[-_ ]", "", _OF_A_SERVER.split(name)[-1]).lower()
+
+
+def is_of_server(name: str) -> bool:
+    """Whether a tool is a server's. It writes to other people, so it neither reports to the user nor asks."""
+    return _OF_A_SERVER.search(name) is not None
+
+
+_OF_A_SERVER = re.compile(r"__|[.:/]")

@@ -3,20 +3,26 @@
 Agents put much into messages of the role ``user`` that nobody typed: reminders, the state of the editor, the output
 of commands, notices about a call that failed. What each client writes is data, in ``harness.toml``. `user_text` removes
 it. A dialect whose records themselves separate the two gives the person's words in ``Message.own_words``.
+
+Also the tools by which an agent speaks to the user, and the user's answers: questions with options, reports at the end.
+Cline and Roo Code ask and report only by calls; Claude Code, Codex, Gemini CLI, Qwen Code and Kimi ask by a call;
+OpenHands and inspect-ai end with one; Letta and tau-bench send all words to the user by calls.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.formats.contents import json_value, string
-from compactor_cli.model.transcript import Message, Role, Text, ToolResult
+from compactor_cli.formats.contents import is_of_server, json_value, listed, short_name, string
+from compactor_cli.model.patterns import pattern
+from compactor_cli.model.transcript import Message, Role, Text, ToolCall, ToolResult
 from compactor_cli.model.value import dataclass
 
 
@@ -193,3 +199,158 @@ def _speaker(client: str) -> Harness:
         values = (value for harness in harnesses().values() for value in getattr(harness, name))
         merged[name] = tuple(dict.fromkeys(values))
     return Harness(**merged)
+
+
+# Tools that report to the user and ask the user, by short name, with the argument that has the words.
+_REPORTS = {"attemptcompletion": "result", "finish": "message", "sendmessage": "message", "messagenotifyuser": "text"}
+_REPORTS |= {"finalanswer": "answer", "submit": "answer", "respond": "content"}
+_REPORTS_AN_OBJECT = frozenset(("structuredoutput",))
+_QUESTIONS = dict.fromkeys(("askuserquestion", "askuser", "requestuserinput", "question"), "questions")
+_QUESTIONS |= {"askfollowupquestion": "question", "askquestion": "question", "messageaskuser": "text"}
+# A message with an address is sent to somebody else.
+_ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "user_id", "email", "phone"))
+
+
+def reported_words(call: ToolCall) -> str:
+    """The text that a call sends to the user as a report; empty for any other call.
+
+    A report that is an object has a line for each member, as in YAML.
+    """
+    if is_of_server(call.name):
+        return ""
+    if short_name(call.name) in _REPORTS_AN_OBJECT:
+        return "\n".join(_members(call.arguments))
+    return string(_argument(call, _REPORTS))
+
+
+def _members(value: Any) -> Iterator[str]:
+    """The lines that show a value: of an object a line for each member, of a list an entry for each element."""
+    if isinstance(value, Mapping) and value:
+        for key, member in value.items():
+            lines = list(_members(member))
+            is_brief = len(lines) == 1 and not (isinstance(member, list) and member)
+            yield from (f"{key}: {lines[0]}",) if is_brief else (f"{key}:", *lines)
+    elif isinstance(value, list) and value:
+        for element in value:
+            first, *rest = _members(element)
+            yield from (f"- {first}", *(f"  {line}" for line in rest))
+    else:
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def asked_questions(call: ToolCall) -> tuple[str, ...]:
+    """The questions that a call asks the user, each with its options on numbered lines before it. Empty for others."""
+    asked = None if is_of_server(call.name) else _argument(call, _QUESTIONS)
+    if isinstance(asked, str) and isinstance(call.arguments, Mapping):
+        asked = [{"question": asked, "options": call.arguments.get("options", call.arguments.get("follow_up"))}]
+    return tuple(filter(None, map(_question, listed(asked))))
+
+
+def answers(questions: tuple[str, ...], result: str) -> tuple[str, ...]:
+    """The user's answers in the result of a call that asked these questions: one for each, or a single one for all."""
+    # Claude Code: "question"="answer", "question"="answer". You can now continue ...
+    asked = "|".join(rf'(?:, )?"{re.escape(question.rpartition(chr(10))[2])}"=(?:"|(?=\())' for question in questions)
+    found = re.split(asked, result)[1:]
+    if len(found) == len(questions):
+        last = _AFTER_ANSWERS.split(found[-1])[0]
+        return tuple(_answer_with_notes(words.removesuffix('"')) for words in (*found[:-1], last))
+    words = reply_to_report(result) or _PREFIX.sub("", result, count=1).strip()
+    try:
+        return ("\n".join(_leaves(json.loads(words))),)
+    except (ValueError, RecursionError):
+        return (words,)
+
+
+_AFTER_ANSWERS = pattern(r"\"?\.? (?:You can now|User has|Read the answers carefully)\b|\"\.?\s*\Z")
+
+
+def _answer_with_notes(given: str) -> str:
+    """The chosen answer with the notes that the user added: `Yes" user notes: not now`. Equal texts only once.
+
+    Where the user chose none, the notes are the answer: `(no option selected) notes: only the gauge`.
+    """
+    if not_chosen := _NOT_CHOSEN.match(given):
+        return given[not_chosen.end() :].strip().removesuffix(".")
+    chosen, *more = _MORE.split(given, maxsplit=1)
+    _, noted, notes = "".join(more).rpartition("user notes:")
+    notes = notes.strip().removesuffix(".")
+    is_more = noted and notes != chosen.strip().removesuffix(".")
+    return f"{chosen}: {notes}" if is_more else chosen
+
+
+_NOT_CHOSEN = pattern(r"\(no option selected\) (?:user )?notes:")
+# After an answer, the client repeats the preview of the option: `Yes" selected preview: …`.
+_MORE = pattern(r"\"\s+(?:selected (?:preview|markdown)|(?=user notes)):?")
+
+
+def reply_to_report(result: str) -> str:
+    """The user's own words in the result of a call that reported; empty if a program answered."""
+    return "\n".join(found[2].strip() for found in _REPLY.finditer(result))
+
+
+def is_denied_by_rule(value: Any) -> bool:
+    """Whether a rule or a classifier refused a call, not the user, by what its record says."""
+    kind = value.get("toolDenialKind") if isinstance(value, Mapping) else None
+    return isinstance(kind, str) and not kind.startswith("user")
+
+
+def is_unmarked_refusal(value: Any, text: str) -> bool:
+    """Whether the result of a call is what the user wrote when refusing it, without any sign of the refusal.
+
+    Claude Code 2 writes such results. Errors of the call itself begin with the exit code there, or are in an element.
+    Where a program runs it (``entrypoint`` sdk-…), a program's words on why a call is refused stand there as well.
+    """
+    if not isinstance(value, Mapping) or "parentUuid" not in value:
+        return False
+    version = string(value.get("version")).partition(".")[0]
+    is_newer = version.isdigit() and int(version) >= _MARKS_ERRORS_SINCE
+    may_be = is_newer and len(text) <= _MAX_REFUSAL_CHARS and _SPOKEN.match(text) is not None
+    return may_be and not (string(value.get("entrypoint")).startswith("sdk") and not _IN_PERSON.search(text))
+
+
+_MARKS_ERRORS_SINCE, _MAX_REFUSAL_CHARS = 2, 1_000
+# Three words, as a person's sentence begins, that are not the beginning of one of the client's own texts.
+_SPOKEN = pattern(
+    r"(?!Exit code|Error|Command |Permission |Request |File |String |Found \d|No (?:such|match|file)|Tool )"
+    r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?(?:[,.!?;]* +[^\W\d_][\w'\u2019-]*){2}"
+)
+# A person's words to another: `please ask me`, `why all of them?`
+_IN_PERSON = pattern(
+    r"\b(?:I|me|my|we|you|your|let['’]?s|please|don['’]t|stop|wait|instead|why|no)\b|[^\x00-\x7f]{4}", re.IGNORECASE
+)
+_REPLY = pattern(r"<(answer|feedback|user_message)>(.*?)</\1>", re.DOTALL)
+_PREFIX = pattern(r"\A\s*(?:The )?[Uu]ser(?:'s| has)? (?:answer(?:ed|s)?|provided|responded|selected)\b[^:\n]*:\s*")
+
+
+def _argument(call: ToolCall, tools: Mapping[str, str]) -> Any:
+    key = tools.get(short_name(call.name))
+    given = call.arguments
+    if key is None or not isinstance(given, Mapping) or not _ADDRESSES.isdisjoint(given):
+        return None
+    return given.get(key, given.get("question") if key == "questions" else None)
+
+
+def _question(asked: Any) -> str:
+    """A question with its options on numbered lines before it; empty if it is not a question."""
+    if not isinstance(asked, Mapping) or not isinstance(asked.get("question"), str):
+        return ""
+    options = asked.get("options")
+    if isinstance(options, str):  # Cline writes a list as JSON, Roo Code elements
+        options = re.findall(r"<suggest\b[^>]*>(.*?)</suggest>", options, re.DOTALL) or json_value(options)
+    lines: list[str] = []
+    for option in listed(options):
+        held = [option.get(key) for key in _OPTION_KEYS] if isinstance(option, Mapping) else [option]
+        words = dict.fromkeys(part.strip() for part in held if isinstance(part, str) and part.strip())
+        lines += [f"{len(lines) + 1}. {': '.join(words)}"] if words else []
+    return "\n".join((*lines, asked["question"].strip()))
+
+
+_OPTION_KEYS = ("label", "text", "answer", "value", "description")
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(inner)
+    elif value is not None:
+        yield str(value)

@@ -168,7 +168,7 @@ def _result(item: Value, key: str) -> ToolResult:
         failed = held.get("success") is False or (isinstance(code, int) and code != 0)
     else:
         found = _EXIT_CODE.search(text[:_HEADER_CHARS])
-        failed = found is not None and found[1] != "0"
+        failed = (found is not None and found[1] != "0") or text.startswith("Script failed\n")
     own_id, name, count = string(item.get("call_id")), string(item.get("name")), media_count(output)
     ended = contents.shell_exit_code(code)
     return ToolResult(id=own_id, text=text, name=name, is_error=failed, media_count=count, exit_code=ended)

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
-from compactor_cli.formats.client_signs import short_name
+from compactor_cli.formats.contents import short_name
 from compactor_cli.model.value import dataclass
 
 # Names of planning tools, as `short_name` gives them.

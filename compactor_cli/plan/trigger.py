@@ -265,7 +265,7 @@ def _lists(work: Sequence[Message]) -> tuple[int, int, bool]:
 
     Zeros and False where that turn has no list. The finished list counts until the agent has begun with the next one.
     """
-    from compactor_cli.formats.client_signs import short_name
+    from compactor_cli.formats.contents import short_name
     from compactor_cli.group.todos import TodoReplay, is_plan_call
 
     failed = {result.id for message in work for result in message.results if result.is_error and result.id}

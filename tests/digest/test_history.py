@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from compactor_cli.digest.analysis import Analysis, analyse
 from compactor_cli.digest.candidates import candidates_of
 from compactor_cli.digest.choice import ITEM_TOKENS, Choice
+from compactor_cli.digest.gist import whole_lists
 from compactor_cli.digest.history import history_items
-from compactor_cli.digest.lists import whole_lists
 from compactor_cli.digest.statements import Statement, StatementForm, list_ends, running_text, statements_of
 from compactor_cli.digest.texts import listed
 from compactor_cli.model.summary import Section

@@ -303,3 +303,16 @@ def test_a_member_of_a_team_works_for_whom_it_hears_from() -> None:
     later = heard("Check the rates of pump 3, too."), heard('{"type":"idle_notification"}'), says("I look at them.")
     first = texts(digest(conversation(*asked, *later)), Section.TASK)[0]
     assert first == "Asked (team-lead): Check the rates of pump 3, too."
+
+
+def test_the_messages_of_agents_in_a_codex_session_are_not_the_users() -> None:
+    def heard(kind: str, words: str) -> Message:
+        return user(f"Message Type: {kind}\nTask name: /root\nSender: /root/pump_review\nPayload:\n{words}")
+
+    asked = user("review the pumps")
+    found = heard("FINAL_ANSWER", "`PumpTable` rounds the rates of both pumps down, since it divides before it adds.")
+    sent = *ran("make", "ok"), heard("MESSAGE", ""), found, *ran("make all", "ok")
+    one = digest(conversation(asked, *sent), 2_000)
+    assert texts(one, Section.TASK)[0].startswith("Asked: review the pumps")
+    assert "pump_review: `PumpTable` rounds the rates of both pumps down" in "\n".join(texts(one, Section.HISTORY))
+    assert "Message Type" not in rendered(one.summary)

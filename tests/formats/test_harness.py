@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from opening import open_bytes, open_one, open_values
 
-from compactor_cli.formats.client_signs import asked_questions
-from compactor_cli.formats.harness import harnesses, refusal, user_text
+from compactor_cli.formats.harness import asked_questions, harnesses, refusal, user_text
 from compactor_cli.formats.openai import item_parts
 from compactor_cli.formats.registry import names
 from compactor_cli.group.exchanges import is_user_words

@@ -1,0 +1,110 @@
+"""Scripts that make the calls: what they call, and what they print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compactor_cli.formats.script_calls import calls_in, script_output, scripted
+from compactor_cli.model.transcript import ToolCall, ToolResult
+
+PATCH = "*** Begin Patch\n*** Update File: tides.py\n-low\n+high\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("script", "made"),
+    [
+        (
+            'const r = await tools.exec_command({cmd: "make \\"tides\\"\\nmake test", workdir: '
+            "'/srv/pier', n: 1_000});\ntext(r.output);",
+            [("exec_command", {"cmd": 'make "tides"\nmake test', "workdir": "/srv/pier", "n": 1000})],
+        ),
+        (
+            "const patch = `*** Begin Patch\n*** Update File: tides.py\n-low\n+high\n*** End Patch`;\n"
+            "text(await tools.apply_patch(patch));",
+            [("apply_patch", PATCH)],
+        ),
+        (
+            'const patch = ["*** Begin Patch", "*** Update File: tides.py", "-low", "+high", "*** End Patch"]'
+            '.join("\\n"); await tools.apply_patch(patch)',
+            [("apply_patch", PATCH)],
+        ),
+        (
+            'const cmds = [["log", "git log -3"], ["state", "git status"]];\n'
+            "await Promise.all(cmds.map(([name, cmd]) => tools.exec_command({cmd, yield_time_ms: 10}))); // both",
+            [("exec_command", {"cmd": "git log -3\ngit status", "yield_time_ms": 10})],
+        ),
+        (
+            'const all = ["low", "high"]; for (const name of all) await tools.look({name, all: true, of: [1, null]})',
+            [("look", {"name": "low\nhigh", "all": True, "of": [1, None]})],
+        ),
+        # What only the running script knows is left out, or stands as an ellipsis.
+        (
+            'await tools.exec_command({cmd: "gh pr view " + one({a: [n, 1]}) + " --json", workdir: where(1, 2)})',
+            [("exec_command", {"cmd": "gh pr view … --json"})],
+        ),
+        ("await tools.exec_command({cmd: `gh pr checks ${n}`})", [("exec_command", {"cmd": "gh pr checks ${n}"})]),
+        ("await tools.list_agents()", [("list_agents", {})]),
+        ("await tools.apply_patch(made(1))", [("apply_patch", None)]),
+        ('text("no call")', []),
+    ],
+)
+def test_the_calls_of_a_script_have_the_literals_that_it_passes(script: str, made: list[tuple[str, Any]]) -> None:
+    assert calls_in(script) == made
+
+
+def _run(script: str) -> list[Any]:
+    return list(scripted((ToolCall(id="c", name="exec", arguments=script),)))
+
+
+def test_the_commands_of_a_script_are_one_call_after_its_other_calls() -> None:
+    run = 'await tools.exec_command({cmd: "make"}); await tools.exec_command({cmd: "ls"})'
+    patch, done, commands = _run(f"await tools.apply_patch(`{PATCH}`); {run}")
+    assert (patch.name, patch.arguments) == ("apply_patch", PATCH)
+    assert done == ToolResult(id=patch.id, text="")
+    assert commands == ToolCall(id="c", name="exec_command", arguments={"cmd": "make\nls"})
+    apart = 'tools.exec_command({cmd: "make", workdir: "/srv/a"}); tools.exec_command({cmd: "ls", workdir: "/srv/b"})'
+    assert _run(apart)[0].arguments == {"cmd": "cd /srv/a\nmake\ncd /srv/b\nls"}
+
+
+def test_a_script_that_is_not_understood_and_any_other_tool_stay() -> None:
+    made = "await tools.apply_patch(made(1)); text(1)"
+    assert _run(made) == [ToolCall(id="c", name="exec", arguments=made)]
+    shell = ToolCall(id="c", name="exec", arguments={"command": "tools.exec_command()"})
+    assert scripted((shell,)) == [shell]
+
+
+@pytest.mark.parametrize(
+    ("printed", "text"),
+    [
+        ("Script completed\nWall time 0.2 seconds\nOutput:\n\nmodule tides", "module tides"),
+        (
+            'Script completed\nWall time 1.5 seconds\nOutput:\n\n{"chunk_id":"a1","exit_code":1,"output":"1 failed"}',
+            "Process exited with code 1\n1 failed",
+        ),
+        (
+            'Script completed\nWall time 9 seconds\nOutput:\n\n{"session_id": 77, "output": "…"}',
+            "Process running with session ID 77\n…",
+        ),
+        ("Script completed\nWall time 0.2 seconds\nOutput:\n\nexit=2\nno tide", "Process exited with code 2\nno tide"),
+        ("Script running with cell ID 20\nWall time 10.0 seconds\nOutput:\n", "Script running with cell ID 20\n"),
+        ("Script failed\nWall time 0.0 seconds\nOutput:\n\nScript error:\nno such file", "Script error:\nno such file"),
+        ('{"output": "a page"}', '{"output": "a page"}'),
+    ],
+)
+def test_what_a_script_printed_stands_without_the_clients_head(printed: str, text: str) -> None:
+    assert script_output(printed) == text
+
+
+@given(st.text(alphabet="tols.exc({[\"'`])}, :$const=\\n+=>map;0"), st.text())
+def test_any_text_is_read_as_a_script(part: str, other: str) -> None:
+    for script in (f"const a = {part}; tools.exec({part}", f"tools.x({other}"):
+        assert all(isinstance(name, str) for name, _ in calls_in(script))
+
+
+def test_deep_and_long_scripts_are_read() -> None:
+    assert calls_in(f"tools.look({'[' * 10_000}") == [("look", None)]
+    assert calls_in("const a = [" * 3_000) == []
