@@ -114,19 +114,22 @@ class _AttachmentReader:
         # A client may move a command that takes long to the background by itself.
         may_be = call.tool is ToolKind.COMMAND or short_name(call.name) in REPORTING_TOOLS
         may_be |= _argument(call, ATTACHMENTS.background_argument) == "True" or call.name == ATTACHMENTS.background_tool
+        own = background_id(call.arguments) if call.name in ATTACHMENTS.look_tools else ""
         if may_be and (key := started_id(event.text)):
+            if key != own and own in self.running:  # it goes on under another id
+                self.running[key] = replace(self.running.pop(own), id=key)
             about = _argument(call, "description") or head(one_line(command_of(call.arguments)), _NAME_CHARS)
             # A call that only looks, at running work or at anything else, starts nothing.
             only_looks = call.tool is ToolKind.COMMAND and (
                 is_read_only(command) or _ASKS.fullmatch(command) is not None
             )
-            only_looks |= call.name in ATTACHMENTS.look_tools and (key in self.running or key in self.waited)
+            only_looks |= own != "" and (key in self.running or key in self.waited)
             if not only_looks:
                 work = BackgroundWork(id=key, about=about or call.name, command=command, record=call.record)
                 self.running[key] = work
                 self.failed.pop(work.about, None)
-        elif call.name in ATTACHMENTS.look_tools and ATTACHMENTS.is_over(call.name, event.text):
-            self.running.pop(background_id(call.arguments), None)
+        elif own and ATTACHMENTS.is_over(call.name, event.text):
+            self.running.pop(own, None)
 
 
 # The part of a command that ends processes, with what finds them: `lsof -ti :3000 | xargs kill -9`.

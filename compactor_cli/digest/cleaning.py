@@ -25,6 +25,7 @@ from compactor_cli.formats.client_signs import (
     STEP_HEAD,
     STEP_HEADS,
     STEP_REMARKS,
+    agents_status,
 )
 from compactor_cli.formats.contents import json_value, result_text
 from compactor_cli.formats.script_calls import script_output
@@ -84,6 +85,7 @@ def without_prompt(text: str) -> str:
     text = OUTPUT_FRAME.sub(r"\1", text) if text.endswith("</output>") else text
     text = FILE_FRAME.sub(r"\1", text) if text.startswith("<path>") else text
     text = OUTPUT_HEAD.sub(r"\1", text) if text.startswith(("Chunk ID: ", "Wall time: ", "Command: ")) else text
+    text = agents_status(text) if text.startswith('{"status":') else text
     text = script_output(text) if text.startswith("Script ") else text
     text = _unblocked(text) if text.startswith("[{") else text
     text = STEP_REMARKS.sub("", STEP_HEAD.sub(r"\1\2", text)) if text.startswith(STEP_HEADS) else text

@@ -223,12 +223,12 @@ def _ends(events: Sequence[Event]) -> dict[int, Event]:
     for number, result in tuple(results.items()):
         call = events[number]
         shows_work = call.name in ATTACHMENTS.look_tools
+        # A look at running work does not take the place of the command that began it.
+        begun = started.get(background_id(call.arguments), number) if shows_work else number
         if call.tool is ToolKind.COMMAND and (key := started_id(result.text)):
-            # A look at running work does not take the place of the command that began it.
-            started[key] = started.get(key, number) if shows_work else number
+            started[key] = started.get(key, begun) if shows_work else number
             del results[number]
         elif shows_work and ATTACHMENTS.is_over(call.name, result.text):
-            begun = started.get(background_id(call.arguments), number)
             results[begun] = result
     for event in events:
         if event.of_client and (found := ATTACHMENTS.result_notice.match(event.text)) and found[1] in started:

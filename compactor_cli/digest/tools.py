@@ -90,7 +90,8 @@ def tool_kind(name: str, arguments: Mapping[str, Any] | str) -> ToolKind:
 _OWN_TOOLS = frozenset(
     "taskoutput agentoutputtool bashoutput killshell killbash taskstop skill toolsearch enterplanmode exitplanmode"
     " think askuserquestion askfollowupquestion attemptcompletion task agent finish submit newtask"
-    " switchmode monitor managetask askquestion createplan updatetopic renamesession getdynamictools awaitshell".split()
+    " switchmode monitor managetask askquestion createplan updatetopic renamesession getdynamictools awaitshell"
+    " spawnagent waitagent listagents closeagent resumeagent interruptagent followuptask sendinput".split()
 )
 
 
@@ -115,7 +116,7 @@ def skill_read(tool: ToolKind, arguments: Mapping[str, Any] | str) -> str:
 
 # Tools that answer with a text that another model wrote: a subagent's report, the gist of a page.
 PAGE_TOOLS = frozenset(("webfetch", "fetch"))
-REPORTING_TOOLS = PAGE_TOOLS | frozenset("task agent newtask taskoutput agentoutputtool runsubagent".split())
+REPORTING_TOOLS = PAGE_TOOLS | frozenset("task agent newtask taskoutput agentoutputtool runsubagent waitagent".split())
 
 
 def is_lookup(name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from compactor_cli.formats.contents import is_of_server, short_name, string
+from compactor_cli.formats.contents import is_of_server, json_value, short_name, string
 from compactor_cli.formats.located import at, content_parts
 from compactor_cli.model.marker import text_before_marker, without_marker
 from compactor_cli.model.patterns import pattern
@@ -338,7 +338,6 @@ class Attachments(NamedTuple):
     result_notice: re.Pattern[str] = pattern(r"\ATask id \"(?:[\w-]+/)?([\w-]+)\" .* with result:")
     look_tools: tuple[str, ...] = (  # show running work
         *("TaskOutput", "AgentOutputTool", "BashOutput", "write_stdin", "read_bash", "write_bash", "manage_task"),
-        "wait",
     )
     # A result of a look tool for work that has ended.
     ended: re.Pattern[str] = pattern(
@@ -351,8 +350,8 @@ class Attachments(NamedTuple):
     plan_tools: tuple[str, str] = ("EnterPlanMode", "ExitPlanMode")  # enter and leave the mode that changes nothing
 
     def is_over(self, tool: str, result: str) -> bool:
-        """Whether a look tool shows that the work has ended. Codex's `wait` does by what the script printed."""
-        return self.ended.search(result) is not None or (tool == "wait" and not started_id(result))
+        """Whether a look tool shows that the work has ended. Codex names what goes on, and nothing else for certain."""
+        return self.ended.search(result) is not None or (tool == "write_stdin" and not started_id(result))
 
 
 ATTACHMENTS = Attachments()
@@ -396,6 +395,14 @@ def team_messages(text: str) -> list[tuple[str, str]]:
     return _TEAM_MESSAGE.findall(text) if _TEAM_SIGN in text else []
 
 
+def agents_status(text: str) -> str:
+    """What agents reported, of the answer of Codex to a call that waits for them; any other text as it is."""
+    value = json_value(text)
+    found = value.get("status") if isinstance(value, dict) else None
+    each = [one for one in found.values() if isinstance(one, dict)] if isinstance(found, dict) else []
+    return "\n\n".join(word for one in each for word in one.values() if isinstance(word, str)) if each else text
+
+
 def without_reports(text: str) -> str:
     """A message of the user without the reports of background work and the messages of other agents."""
     if _AGENT_MESSAGE.match(text):
@@ -407,7 +414,7 @@ def without_reports(text: str) -> str:
 def background_id(arguments: Mapping[str, Any] | str) -> str:
     """The id of the background work that a call looks at or stops; empty if its arguments have none."""
     given = {} if isinstance(arguments, str) else arguments
-    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id", "TaskId", "cell_id"))
+    found = (given.get(key) for key in ("task_id", "bash_id", "shell_id", "shellId", "session_id", "TaskId"))
     return next((str(one).rpartition("/")[2] for one in found if isinstance(one, str | int) and one != ""), "")
 
 
@@ -422,8 +429,7 @@ def started_id(result: str) -> str:
 
 _STARTED = pattern(
     r"\b(?:agentId: |background with ID: |in background\. Task ID: |Process running with session ID )(\w+)"
-    r"|background with shellId: ([\w-]+)>|\AScript running with cell ID (\w+)"
-    r"|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
+    r"|background with shellId: ([\w-]+)>|\bbackground task with task id: (?:[\w-]+/)?([\w-]+)"
 )
 _STARTED_SIGNS = ("ID ", "Id: ", "ID: ", "task id: ")
 # Copilot CLI, after what a command printed so far.

@@ -19,7 +19,8 @@ from compactor_cli.formats.contents import json_value
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Part, ToolCall, ToolResult
 
-_SCRIPT, _COMMAND = "exec", "exec_command"
+_SCRIPT, _WAIT, _COMMAND, _LOOK = "exec", "wait", "exec_command", "write_stdin"
+_CELL = "cell_"  # before the number of a running script, which may be that of a command, too
 _CALLS = pattern(r"\btools\.(\w+)\(")
 _ASSIGNED = pattern(r"\b(?:const|let|var)\s+(\w+)\s*=\s*(?=[\"'`\[{]|String\.raw)")
 # `cmds.map(([name, cmd]) => …)`, `for (const cmd of cmds)`
@@ -34,9 +35,9 @@ _ESCAPE = pattern(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 _MAX_NAMES, _MAX_DEPTH = 200, 20
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
-# What the client writes above the output of a script. It stays where the script is still running.
+# What the client writes above the output of a script.
 _ENDED = pattern(r"\AScript (?:completed|failed|terminated)\nWall time [\d.]+ seconds\nOutput:\s*")
-_RUNNING = pattern(r"\A(Script running with cell ID \w+\n)Wall time [\d.]+ seconds\nOutput:\s*")
+_RUNNING = pattern(r"\AScript running with cell ID (\w+)\nWall time [\d.]+ seconds\nOutput:\s*")
 # The exit code of the only command, as scripts print it: text(`exit=${r.exit_code}`).
 _PRINTED_CODE = pattern(r"^(?:exit|exit[ _]code|code|EXIT)[=:] ?(-?\d+)$", re.MULTILINE)
 
@@ -45,14 +46,18 @@ def scripted(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts of a message with the calls that its scripts make in place of the scripts.
 
     Commands become one call; every other call of a script but the last stands with an empty result, as only one result
-    follows. A script whose calls are not understood stays.
+    follows. A script whose calls are not understood stays. A call that waits for a script looks at it as one does at a
+    command that goes on.
     """
-    if not any(isinstance(part, ToolCall) and part.name == _SCRIPT for part in parts):
+    if not any(isinstance(part, ToolCall) and part.name in (_SCRIPT, _WAIT) for part in parts):
         return parts
     return [one for part in parts for one in (_made_by(part) if isinstance(part, ToolCall) else (part,))]
 
 
 def _made_by(call: ToolCall) -> Iterator[Part]:
+    if call.name == _WAIT and isinstance(call.arguments, Mapping) and (cell := call.arguments.get("cell_id")):
+        yield replace(call, name=_LOOK, arguments={"session_id": f"{_CELL}{cell}"})
+        return
     made = calls_in(call.arguments) if call.name == _SCRIPT and isinstance(call.arguments, str) else []
     commands = [given for name, given in made if name == _COMMAND and isinstance(given, dict) and given.get("cmd")]
     others = [(name, given) for name, given in made if name != _COMMAND and given is not None]
@@ -87,7 +92,7 @@ def script_output(text: str) -> str:
 
     A command's result that is printed as JSON is read as its output, below its exit code.
     """
-    text = _RUNNING.sub(r"\1", _ENDED.sub("", text))
+    text = _RUNNING.sub(rf"Process running with session ID {_CELL}\1\n", _ENDED.sub("", text))
     value = json_value(text) if text.startswith("{") else None
     if (
         isinstance(value, dict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from conversation import answer, call, conversation, digest, events_of, ran, rendered, says, texts, user
 
@@ -9,7 +11,7 @@ from compactor_cli.digest.background import attached
 from compactor_cli.digest.events import EventKind, events
 from compactor_cli.formats.client_signs import plans_only
 from compactor_cli.model.summary import Section
-from compactor_cli.model.transcript import Message, Transcript
+from compactor_cli.model.transcript import Message, Role, ToolCall, Transcript
 
 
 def skill(name: str) -> tuple[Message, ...]:
@@ -270,3 +272,37 @@ def test_a_skill_is_loaded_by_the_read_that_found_it() -> None:
     read = ran(f"sed -n '1,220p' {path.format('new')}", "Process exited with code 0\n# Review", tool="exec_command")
     assert skills(conversation(user("review it"), *missed, says("Elsewhere."))) == []
     assert skills(conversation(user("review it"), *missed, *read, says("Read."))) == ["Skills loaded: review"]
+
+
+def _script(number: str, source: str) -> Message:
+    return Message(role=Role.ASSISTANT, parts=(ToolCall(id=number, name="exec", arguments=source),))
+
+
+def test_a_command_that_a_script_began_is_followed_to_its_end() -> None:
+    head = "Wall time 10.0 seconds\nOutput:\n\n"
+    running = "Script running with cell ID {}\n" + head
+    began = (
+        _script("a", 'const r = await tools.exec_command({cmd: "make tides"}); text(JSON.stringify(r))'),
+        answer(running.format(3), "a"),
+        call("wait", "b", cell_id="3"),
+        answer(f'Script completed\n{head}{{"session_id": 77, "output": "half"}}', "b"),
+    )
+    one = digest(conversation(user("make the tides"), *began))
+    assert 'In the background, not seen to end: "make tides" (77)' in texts(one, Section.PLAN)
+    over = (
+        _script("c", 'const r = await tools.write_stdin({session_id: 77, chars: ""}); text(JSON.stringify(r))'),
+        answer(running.format(4), "c"),
+        call("wait", "d", cell_id="4"),
+        answer(f'Script completed\n{head}{{"exit_code": 1, "output": "Error: no tide"}}', "d"),
+    )
+    one = digest(conversation(user("make the tides"), *began, *over))
+    assert not any("In the background" in text for text in texts(one, Section.PLAN))
+    assert "`make tides`: Error: no tide — failed" in texts(one, Section.PLAN)
+
+
+def test_what_agents_report_to_a_call_that_waits_for_them_is_their_report() -> None:
+    words = "The sum is short: `PumpTable` rounds the rates of both pumps down, since it divides before it adds."
+    waits = call("wait_agent", "w", targets=["p"]), answer(json.dumps({"status": {"p": {"completed": words}}}), "w")
+    found = digest(conversation(user("review the pumps"), *waits, *ran("make", "ok"), says("One finding.")), 2_000)
+    assert f"wait_agent: {words}" in "\n".join(texts(found, Section.HISTORY))
+    assert not any("wait_agent" in text for text in texts(found, Section.COMMANDS))
