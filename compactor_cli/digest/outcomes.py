@@ -230,7 +230,9 @@ def _is_answered(work: _Work, events: Sequence[Event]) -> bool:
     "Can you …?" is a request in the form of a question: only a no answers it.
     """
     closing = _closing_words(events, work.closing)
-    is_in_words = closing and not (work.runs or work.changes or work.filed) and _ends_with(events, work.closing)
+    # What is run for a mere question is a part of its answer.
+    has_acted = work.changes or work.filed or (work.runs and not _only_asks(work.asked))
+    is_in_words = closing and not has_acted and _ends_with(events, work.closing)
     asks_for_words = _ASKS_TO_LOOK.match(work.asked) or _WANTS_TO_KNOW.search(work.asked)
     if is_in_words and len(closing) >= _MIN_REPLY_CHARS and asks_for_words:
         return True

@@ -307,7 +307,7 @@ def team_recipient(name: str, arguments: Any) -> str:
     """To whom a call of the client's own tool sends a message among the agents of a team; empty for any other call."""
     if short_name(name) != "sendmessage" or is_of_server(name) or not isinstance(arguments, Mapping):
         return ""
-    return next((string(arguments[key]) for key in ("to", "recipient") if key in arguments), "")
+    return next((string(arguments[key]) for key in ("to", "recipient", "target") if key in arguments), "")
 
 
 # What clients send in place of an output that they removed.

@@ -208,7 +208,7 @@ _REPORTS_AN_OBJECT = frozenset(("structuredoutput",))
 _QUESTIONS = dict.fromkeys(("askuserquestion", "askuser", "requestuserinput", "question"), "questions")
 _QUESTIONS |= {"askfollowupquestion": "question", "askquestion": "question", "messageaskuser": "text"}
 # A message with an address is sent to somebody else.
-_ADDRESSES = frozenset(("to", "recipient", "channel", "channel_id", "chat_id", "user_id", "email", "phone"))
+_ADDRESSES = frozenset(("to", "recipient", "target", "channel", "channel_id", "chat_id", "user_id", "email", "phone"))
 
 
 def reported_words(call: ToolCall) -> str:

@@ -655,3 +655,23 @@ def test_looks_of_git_are_not_what_came_of_a_request_about_branches() -> None:
     assert "stash the tutorials we made → `git stash push -m tutorials`" in text
     assert "→ `git merge-base" not in text
     assert "→ `git stash list" not in text
+
+
+def test_a_question_that_was_looked_into_and_answered_gets_nothing_of_what_the_user_chose_later() -> None:
+    asked = user("add the gauge of the north"), *STORE, says("It is added.")
+    how = (
+        user("how is the review of it going?"),
+        TESTS,
+        says(f"The review is over: one fault in the clock. {'It rounds. ' * 40}"),
+    )
+    again = user("explain me again the fault"), says("The clock rounds down. Do you want me to mend it?")
+    done = user("yes, mend it"), *STORE, *COMMIT, says("It is mended."), NEXT
+    text = rendered(digest(conversation(*asked, *how, *again, *done), 3_000).summary)
+    assert "how is the review of it going? → replied" in text
+
+
+def test_a_message_to_an_agent_is_not_one_to_the_user() -> None:
+    sent = call("send_message", "m", target="/root/pumps", message="Stop at the second pump."), answer("", "m")
+    text = rendered(digest(conversation(user("check the pumps"), *sent)).summary)
+    assert "Where it stands: Stop at the second pump." not in text
+    assert "send_message(/root/pumps, Stop at the second pump.)" in text
