@@ -17,7 +17,7 @@ from compactor_cli.digest.error_lines import error_line, placed
 from compactor_cli.digest.events import Event
 from compactor_cli.digest.files import FileOperation
 from compactor_cli.digest.runs import CommandOutcome, Run
-from compactor_cli.digest.shell import GIT, SHORTENS, segments, unquoted
+from compactor_cli.digest.shell import GIT, PUTS_BACK, SHORTENS, segments, unquoted
 from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
 from compactor_cli.model.patterns import pattern
@@ -211,8 +211,8 @@ def passed_checks(runs: Iterable[Run]) -> set[int]:
 
 
 def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]:
-    """The runs without checks of the state before the work: those while its changes were put away (`git stash`), and
-    those on another branch in a command that switches there and on again.
+    """The runs without checks of another state of the work: those while its changes were put away (`git stash`), and
+    those in a command that switches to another branch and on again, or puts a file back that it changed.
     """
     found: list[Run] = []
     edits = [number for number, event in enumerate(events) if event.tool is ToolKind.EDIT]
@@ -221,7 +221,7 @@ def of_the_work(runs: Iterable[Run], events: Sequence[Event]) -> tuple[Run, ...]
         command = unquoted(run.command)
         before = bisect_right(edits, run.event)
         is_stashed = stashed_at >= 0 and not (before and edits[before - 1] > stashed_at)
-        is_before = is_stashed or _OF_BEFORE.search(command)
+        is_before = is_stashed or _OF_BEFORE.search(command) or PUTS_BACK.search(command)
         if not (is_before and is_check(command)):
             found.append(run)
         for step in STASHES.findall(command) if run.outcome is not CommandOutcome.FAILED else ():

@@ -50,16 +50,23 @@ def shell_operations(command: str, *, failed: bool = False) -> tuple[tuple[FileA
     shown = _QUOTED.sub(lambda quote: quote[0].translate(_NO_SIGNS), shown[:_MAX_COMMAND_CHARS])
     steps = [*_steps(shown)]
     operations: list[tuple[FileAction, str, str]] = []
+    put_back = {path for pair in PUTS_BACK.findall(shown) for path in pair}
     for directory, segment in steps[:-1] if failed else steps:
         # One silenced command among several: nothing shows whether the file was there.
         is_hidden = len(steps) > 1 and "2>/dev/null" in segment
         for action, path, target in _segment_operations(segment):
+            if path in put_back:
+                continue
             if (found := _located(directory, path)) and not (is_hidden and action is FileAction.READ):
                 operations.append((action, found, _located(directory, target) if target else ""))
     for path in written_paths(script_in(command)) if steps and not failed else ():
         if found := _located(steps[-1][0], path):
             operations.append((FileAction.EDIT, found, ""))
     return tuple(operations)
+
+
+# A line that copies a file away, works with another state of it and puts it back: it changes nothing.
+PUTS_BACK = re.compile(r"\bcp (?:-\w+ )*(\S+) (\S+)(?=.*\b(?:cp|mv) (?:-\w+ )*\2 \1(?![^\s;&|)]))", re.DOTALL)
 
 
 @lru_cache(maxsize=1 << 10)

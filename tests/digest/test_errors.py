@@ -1996,3 +1996,16 @@ def test_a_wrong_path_is_the_error_of_the_step_that_adds_it() -> None:
     # It was a slip if the commit was made with the right one.
     right = ran(wrong.replace("README", "readme"), "[main 1a2b3c4] Add tides\n 1 file changed")
     assert shown(missed, right) == ([], [])
+
+
+def test_a_run_on_a_fault_that_was_put_in_for_it_shows_nothing_of_the_work() -> None:
+    fixed = "cp src/a.py /tmp/a && sed -i 's/y/x/' src/a.py; pytest tests/test_a.py; cp /tmp/a src/a.py && rm /tmp/a"
+    tried = ran(f"cd /srv/pier && {fixed}", "E   TypeError: bad\n1 failed")
+    passed = ran("pytest -q", "12 passed")
+    assert errors(EDIT, passed, tried) == []
+    one = digest(conversation(user("mend it"), EDIT, passed, tried))
+    assert texts(one, Section.FILES) == ["src/a.py — edited"]
+    assert not any("Passed before" in text for text in texts(one, Section.PLAN))
+    # Without the last step, the fault is still there.
+    left = ran(fixed.partition("; cp")[0], "E   TypeError: bad\n1 failed", is_error=True)
+    assert [one.line for one in errors(EDIT, passed, left)] == ["E   TypeError: bad"]
