@@ -140,15 +140,16 @@ def events(
     that the client never started.
     """
     directories = directories or directories_of(transcript)
+    messages = script_calls.without_scripts(transcript)
     reader = _EventReader(
         strip=directories.strip,
         root=directories.root,
         directory=directories.working,
-        messages=transcript.messages,
+        messages=messages,
         is_act=is_act,
     )
-    for index in _as_sent([*indices], transcript.messages):
-        message, record = transcript.messages[index], transcript.records[index]
+    for index in _as_sent([*indices], messages):
+        message, record = messages[index], transcript.records[index]
         if not is_demonstration(record.value):
             reader.folder, reader.value = reader.strip(named_directory(record.value)), record.value
             reader.read(index, message)
@@ -268,7 +269,7 @@ class _EventReader:
         if message.summary is not None:
             self._add(EventKind.SUMMARY, index, summary_words(self._clean(message.summary.text)))
             return
-        for part in script_calls.scripted(message.parts):
+        for part in message.parts:
             if isinstance(part, Text) and message.role is Role.ASSISTANT:
                 is_copied = "```" in part.text and bool(message.calls)
                 text = WRITTEN_CALL.sub("", part.text) if is_copied else part.text

@@ -9,15 +9,16 @@ over, and of joined or added texts. The script is not run: what it computes stay
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.contents import json_value
+from compactor_cli.formats.contents import json_value, listed, object_of, string
+from compactor_cli.formats.located import at
 from compactor_cli.model.patterns import pattern
-from compactor_cli.model.transcript import Part, ToolCall, ToolResult
+from compactor_cli.model.transcript import Message, Part, ToolCall, ToolResult, Transcript
 
 _SCRIPT, _WAIT, _COMMAND, _LOOK = "exec", "wait", "exec_command", "write_stdin"
 _CELL = "cell_"  # before the number of a running script, which may be that of a command, too
@@ -42,35 +43,60 @@ _RUNNING = pattern(r"\AScript running with cell ID (\w+)\nWall time [\d.]+ secon
 _PRINTED_CODE = pattern(r"^(?:exit|exit[ _]code|code|EXIT)[=:] ?(-?\d+)$", re.MULTILINE)
 
 
-def scripted(parts: Sequence[Part]) -> Sequence[Part]:
-    """The parts of a message with the calls that its scripts make in place of the scripts.
+def without_scripts(transcript: Transcript) -> Sequence[Message]:
+    """The messages of a transcript, with the calls that scripts make, and their results, in place of the scripts.
 
-    Commands become one call; every other call of a script but the last stands with an empty result, as only one result
-    follows. A script whose calls are not understood stays. A call that waits for a script looks at it as one does at a
-    command that goes on.
+    If a script prints a text for each call, these are the results. Else its commands are one call, which gets all that
+    it prints, and every other call gets an empty result. A script whose calls are not understood stays. A call that
+    waits for a script looks at it as one does at a command that goes on.
     """
-    if not any(isinstance(part, ToolCall) and part.name in (_SCRIPT, _WAIT) for part in parts):
-        return parts
-    return [one for part in parts for one in (_made_by(part) if isinstance(part, ToolCall) else (part,))]
+    messages = transcript.messages
+    if not any(part.name == _SCRIPT for message in messages for part in message.calls):
+        return messages
+    printed: dict[str, list[str]] = {}
+    for message, record in zip(messages, transcript.records, strict=True):
+        printed |= {result.id: _printed(record.value) for result in message.results}
+    found: list[Message] = []
+    made: dict[str, Sequence[ToolCall]] = {}
+    for message in messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                made[part.id] = calls = _made_by(part, len(printed.get(part.id, ())))
+                parts += calls
+            elif isinstance(part, ToolResult) and len(calls := made.pop(part.id, ())) > 1:
+                texts = printed[part.id]
+                is_each = len(texts) == len(calls)
+                texts = [*map(script_output, texts)] if is_each else [*[""] * (len(calls) - 1), part.text]
+                parts += [replace(part, id=call.id, text=text) for call, text in zip(calls, texts, strict=True)]
+            else:
+                parts.append(part)
+        found.append(replace(message, parts=tuple(parts)) if parts != [*message.parts] else message)
+    return found
 
 
-def _made_by(call: ToolCall) -> Iterator[Part]:
+def _printed(value: Any) -> list[str]:
+    """The texts that a script printed, each without what the client writes above the first one."""
+    output = at(value, ("payload", "output")) or at(value, ("output",))
+    blocks = [string(block.get("text")) for block in listed(output) if isinstance(block, dict)]
+    return blocks[1:] if blocks and _ENDED.match(blocks[0]) else []
+
+
+def _made_by(call: ToolCall, number_of_texts: int) -> Sequence[ToolCall]:
+    """The calls in place of one call: of a script that prints a text for each, else with its commands as one."""
     if call.name == _WAIT and isinstance(call.arguments, Mapping) and (cell := call.arguments.get("cell_id")):
-        yield replace(call, name=_LOOK, arguments={"session_id": f"{_CELL}{cell}"})
-        return
+        return [replace(call, name=_LOOK, arguments={"session_id": f"{_CELL}{cell}"})]
     made = calls_in(call.arguments) if call.name == _SCRIPT and isinstance(call.arguments, str) else []
-    commands = [given for name, given in made if name == _COMMAND and isinstance(given, dict) and given.get("cmd")]
-    others = [(name, given) for name, given in made if name != _COMMAND and given is not None]
-    if len(commands) + len(others) < len(made) or not made:
-        yield call
-        return
-    calls = [*others, *([(_COMMAND, _joined(commands))] if commands else [])]
-    for number, (name, given) in enumerate(calls, 1):
-        is_last = number == len(calls)
-        one = replace(call, name=name, arguments=given, id=call.id if is_last else f"{call.id}/{number}")
-        yield one
-        if not is_last:
-            yield ToolResult(id=one.id, text="")
+    if not made or any(given is None or (name == _COMMAND and not given.get("cmd")) for name, given in made):
+        return [call]
+    commands = [given for name, given in made if name == _COMMAND]
+    if len(commands) > 1 and number_of_texts != len(made):
+        made = [*(one for one in made if one[0] != _COMMAND), (_COMMAND, _joined(commands))]
+    last = len(made) - 1
+    return [
+        replace(call, name=name, arguments=given, id=call.id if number == last else f"{call.id}/{number}")
+        for number, (name, given) in enumerate(made)
+    ]
 
 
 def _joined(commands: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -93,17 +119,14 @@ def script_output(text: str) -> str:
     A command's result that is printed as JSON is read as its output, below its exit code.
     """
     text = _RUNNING.sub(rf"Process running with session ID {_CELL}\1\n", _ENDED.sub("", text))
-    value = json_value(text) if text.startswith("{") else None
-    if (
-        isinstance(value, dict)
-        and isinstance(value.get("output"), str)
-        and not {"exit_code", "session_id"}.isdisjoint(value)
-    ):
-        code, session = value.get("exit_code"), value.get("session_id")
-        head = f"Process running with session ID {session}\n" if code is None and session is not None else ""
-        return f"{head}{value['output']}" if code is None else f"Process exited with code {code}\n{value['output']}"
-    codes = _PRINTED_CODE.findall(text)
-    return _PRINTED_CODE.sub(r"Process exited with code \1", text) if len(codes) == 1 else text
+    value = object_of(json_value(text)) if text.startswith("{") else {}
+    code, session, output = value.get("exit_code"), value.get("session_id"), value.get("output")
+    if isinstance(output, str) and code is not None:
+        return f"Process exited with code {code}\n{output}"
+    if isinstance(output, str) and session is not None:
+        return f"Process running with session ID {session}\n{output}"
+    is_single = len(_PRINTED_CODE.findall(text)) == 1
+    return _PRINTED_CODE.sub(r"Process exited with code \1", text) if is_single else text
 
 
 class _UnknownError(Exception):

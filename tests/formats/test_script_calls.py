@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sessions import made
 
-from compactor_cli.formats.script_calls import calls_in, script_output, scripted
-from compactor_cli.model.transcript import ToolCall, ToolResult
+from compactor_cli.formats.codex import DIALECT
+from compactor_cli.formats.script_calls import calls_in, script_output, without_scripts
+from compactor_cli.model.transcript import ToolCall
 
 PATCH = "*** Begin Patch\n*** Update File: tides.py\n-low\n+high\n*** End Patch"
 
 
 @pytest.mark.parametrize(
-    ("script", "made"),
+    ("script", "calls"),
     [
         (
             'const r = await tools.exec_command({cmd: "make \\"tides\\"\\nmake test", workdir: '
@@ -52,29 +54,45 @@ PATCH = "*** Begin Patch\n*** Update File: tides.py\n-low\n+high\n*** End Patch"
         ('text("no call")', []),
     ],
 )
-def test_the_calls_of_a_script_have_the_literals_that_it_passes(script: str, made: list[tuple[str, Any]]) -> None:
-    assert calls_in(script) == made
+def test_the_calls_of_a_script_have_the_literals_that_it_passes(script: str, calls: list[tuple[str, Any]]) -> None:
+    assert calls_in(script) == calls
 
 
-def _run(script: str) -> list[Any]:
-    return list(scripted((ToolCall(id="c", name="exec", arguments=script),)))
+def _read(script: Any, *texts: str, name: str = "exec") -> list[Any]:
+    """The parts of a session in which a script is run and prints these texts."""
+    head = "Script completed\nWall time 0.2 seconds\nOutput:\n"
+    output = [{"type": "input_text", "text": text} for text in (head, *texts)]
+    items = [
+        {"type": "custom_tool_call", "call_id": "c", "name": name, "input": script},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": output},
+    ]
+    values = [{"timestamp": "2026-08-16T17:35:12Z", "type": "response_item", "payload": item} for item in items]
+    return [part for message in without_scripts(made(DIALECT, values)) for part in message.parts]
 
 
-def test_the_commands_of_a_script_are_one_call_after_its_other_calls() -> None:
+def test_a_script_that_prints_a_text_for_each_call_makes_calls_with_results() -> None:
+    run = 'const r = await tools.exec_command({cmd: "make"}); text(r.output)'
+    script = f"text(await tools.apply_patch(`{PATCH}`)); {run}"
+    patch, make, patched, done = _read(script, "Done!", "1 passed")
+    assert (patch.name, patch.arguments, patched.text) == ("apply_patch", PATCH, "Done!")
+    assert (make.name, make.arguments, done.text) == ("exec_command", {"cmd": "make"}, "1 passed")
+    assert (patch.id, make.id) == (patched.id, done.id)
+
+
+def test_the_commands_of_a_script_that_prints_one_text_are_one_call_after_its_other_calls() -> None:
     run = 'await tools.exec_command({cmd: "make"}); await tools.exec_command({cmd: "ls"})'
-    patch, done, commands = _run(f"await tools.apply_patch(`{PATCH}`); {run}")
-    assert (patch.name, patch.arguments) == ("apply_patch", PATCH)
-    assert done == ToolResult(id=patch.id, text="")
-    assert commands == ToolCall(id="c", name="exec_command", arguments={"cmd": "make\nls"})
+    patch, commands, patched, done = _read(f"await tools.apply_patch(`{PATCH}`); {run}", "all is made")
+    assert (patch.arguments, patched.text) == (PATCH, "")
+    assert commands.arguments == {"cmd": "make\nls"}
+    assert done.text.endswith("all is made")
     apart = 'tools.exec_command({cmd: "make", workdir: "/srv/a"}); tools.exec_command({cmd: "ls", workdir: "/srv/b"})'
-    assert _run(apart)[0].arguments == {"cmd": "cd /srv/a\nmake\ncd /srv/b\nls"}
+    assert _read(apart, "all is made")[0].arguments == {"cmd": "cd /srv/a\nmake\ncd /srv/b\nls"}
 
 
 def test_a_script_that_is_not_understood_and_any_other_tool_stay() -> None:
-    made = "await tools.apply_patch(made(1)); text(1)"
-    assert _run(made) == [ToolCall(id="c", name="exec", arguments=made)]
-    shell = ToolCall(id="c", name="exec", arguments={"command": "tools.exec_command()"})
-    assert scripted((shell,)) == [shell]
+    computed = "await tools.apply_patch(made(1)); text(1)"
+    assert _read(computed, "1")[0] == ToolCall(id="c", name="exec", arguments=computed)
+    assert _read("tools.look()", "1", name="run")[0] == ToolCall(id="c", name="run", arguments="tools.look()")
 
 
 @pytest.mark.parametrize(
