@@ -198,8 +198,9 @@ def is_check(command: str) -> bool:
     return _TEST.search(_INSTALLS.sub("", unquoted(command))) is not None
 
 
-# `pip install pytest`: installing a checker is not a check.
+# `pip install pytest`, `golangci-lint version`: installing a checker is not a check, nor is a question about it.
 _INSTALLS = pattern(
+    r"\S+ (?:--version|version)\b(?= *(?:2>|[;&|\n]|\Z))|"
     r"\b(?:pip3?|uv|npm|pnpm|yarn|bun|brew|apt|apt-get|conda|cargo|gem|go|poetry|pipx)(?: pip)?"
     r" (?:install|add|i)\b[^;&|\n]*"
 )

@@ -232,11 +232,13 @@ def _only_reads(words: list[str]) -> bool:
 _LISTS = pattern(
     r"git (?:(?:stash|worktree|notes|submodule) (?:list|show|status)|tag(?: -l| --list|$)|config (?:-l|--get|--list)\b)"
 )
-# What only asks a server, a container, an archive or a log: `gh pr view 12`, `docker ps`, `unzip -l tides.zip`.
+# What only asks a server, a container, an archive, a log or a program about itself: `gh pr view 12`, `docker ps`,
+# `unzip -l tides.zip`, `go env`.
 _SHOWS = pattern(
     rf"(?:kubectl|helm|terraform) {_ASKS_CLUSTER}|systemctl (?:is-\S+|status|show|cat|list-\S+)\b|"
     r"(?:gh|glab) (?:api|search|(?:pr|mr|issue|run|release|repo|workflow) (?:view|list|diff|status|checks))\b"
     r"|docker (?:logs|ps|images|inspect)\b|unzip -\w*[lp]|zcat\b|gunzip -c|journalctl\b"
+    r"|go (?:env|version|list|doc)\b|\S+ (?:--version|-V|version)\Z"
 )
 
 

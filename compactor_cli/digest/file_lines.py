@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from compactor_cli.digest.edits import MAX_SHOWN_LINES, PROSE, line_worth
 from compactor_cli.digest.file_contents import Content, contents
-from compactor_cli.digest.files import FileState, is_of_skill, is_throwaway
+from compactor_cli.digest.files import FileState, is_clients, is_throwaway
 from compactor_cli.digest.language import FixedWords
 from compactor_cli.digest.noise import DEFINERS, MODIFIER
 from compactor_cli.digest.statements import TokenCache, chosen, records_of, water_level
@@ -45,7 +45,7 @@ def file_items(
     # Temporary files are shown only if nothing else was changed.
     changed = [state for state in changed if not is_throwaway(state.path)] or changed
     looked_at = [state for state in states if not (state.is_changed or state.commit)]
-    read = [state for state in looked_at if not (is_throwaway(state.path) or is_of_skill(state.path))]
+    read = [state for state in looked_at if not (is_throwaway(state.path) or is_clients(state.path))]
     ratio = _READ_RATIO if budget_tokens >= _TIGHT_TOKENS else 0.0
     reserve = min(int(budget_tokens * ratio), sum(token_cache.text(state.path) + 2 for state in read) + 12)
     lines = _changed_items(changed, budget_tokens - reserve, token_cache, words)

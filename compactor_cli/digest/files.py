@@ -40,7 +40,7 @@ from compactor_cli.digest.tools import (
     command_of,
     short_name,
 )
-from compactor_cli.formats.client_signs import ATTACHMENTS
+from compactor_cli.formats.client_signs import ATTACHMENTS, CLIENT_FILE
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.value import dataclass
 
@@ -560,9 +560,9 @@ def _note_reverted(state: FileState, operation: FileOperation) -> None:
 _NOT_ENTERED = pattern(r"(?:Exit code \d+\s+)?[^\n]{0,40}\bcd:[^\n]{0,200}[Nn]o such file or directory")
 
 
-def is_of_skill(path: str) -> bool:
-    """Whether a path is a file of a skill: instructions for the agent, outside of the working directory."""
-    return ATTACHMENTS.skill_file.fullmatch(path) is not None
+def is_clients(path: str) -> bool:
+    """Whether a path is a file of a skill, outside of the working directory, or one that the client itself keeps."""
+    return ATTACHMENTS.skill_file.fullmatch(path) is not None or CLIENT_FILE.match(path) is not None
 
 
 def is_throwaway(path: str) -> bool:

@@ -139,6 +139,10 @@ ASKS_FOR_TEXT = pattern(r"\s*CRITICAL: Respond with TEXT ONLY\b[^\n\"]*")
 CONTINUED = "This session is being continued from a previous conversation"
 # A file in which a client keeps the plan that it shows.
 PLAN_FILE = pattern(r"(?:^|/)\.(?:claude|gemini|qwen|kimi)/plans?/|[\\/]\.gemini[\\/]antigravity[\w-]*[\\/]brain[\\/]")
+# Files in which a client keeps transcripts and the outputs that are too long to show, and those of its plug-ins.
+CLIENT_FILE = pattern(
+    r"[~/](?:.*/)?\.(?:claude/projects/[^/]+/(?!memory/)|(?:codex|claude)/(?:sessions|plugins/cache)/|gemini/tmp/)"
+)
 # Files in which a project tells agents how to work.
 PROJECT_FILE = pattern(
     r"(?:^|/)((?:AGENTS|CLAUDE|GEMINI|QWEN|CONVENTIONS|copilot-instructions)(?:\.local)?\.md"

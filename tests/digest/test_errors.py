@@ -50,6 +50,8 @@ def test_a_file_that_is_named_like_a_runner_makes_no_check() -> None:
 def test_what_installs_a_checker_is_no_check() -> None:
     assert not is_check("pip install pytest 2>&1 | tail -5")
     assert not is_check("npm i -D eslint")
+    assert not is_check("golangci-lint version")
+    assert not is_check("ruff --version && pytest --version 2>&1")
     assert is_check("npm install && npm test")
     assert is_check("cd tides && nix flake check")
     assert is_check("bazel test //tides:all")

@@ -824,3 +824,12 @@ def test_a_path_that_windows_writes_from_the_working_directory_is_read_as_any_ot
     one = digest(conversation(user("mend the view"), read, edit, says("Mended."), user("go on"), says("On it.")))
     assert texts(one, Section.FILES) == ["client/pier/gauge.tsx — edited"]
     assert "→ edited gauge.tsx" in rendered(one.summary)
+
+
+def test_files_that_the_client_keeps_are_no_files_of_the_work() -> None:
+    kept = "/home/mara/.claude/projects/-srv-pier/5b613073/tool-results/b7vroqc8p.txt"
+    note = "/home/mara/.claude/projects/-srv-pier/memory/pumps.md"
+    reads = [(call("Read", n, file_path=path), answer("1\ttide", n)) for n, path in (("a", kept), ("b", note))]
+    shown = "\n".join(texts(digest(conversation(user("read them"), *reads, says("They are read."))), Section.FILES))
+    assert "b7vroqc8p.txt" not in shown
+    assert "pumps.md" in shown
