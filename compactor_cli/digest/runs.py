@@ -89,6 +89,7 @@ _COUNT = pattern(
 _RESULT = pattern(
     rf"{_COUNT.pattern}|^ok\s+\S|^PASS\b|BUILD SUCC|^OK \(|^All checks passed|Success: |^test result: ok"
     r"|compiled successfully|^✓ built in |\bno offenses detected"
+    r"|^Finished in [\d.]+m?s$"  # mise, after all tasks; one that fails ends the run
 )
 # How git reports a commit: `[tides 1a2b3c4] Read the gauge`.
 COMMIT_LINE = pattern(
@@ -106,7 +107,7 @@ _REPORT = pattern(
 # In lower case: every line that `_RESULT` or `_REPORT` matches has one of these parts (see `may_have`).
 _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
-    "|0 fail|no fixes|no offenses|fixed |built in|made in|! "
+    "|0 fail|no fixes|no offenses|fixed |built in|made in|! |finished in"
 ).split("|")
 _NOTHING_PARTS = ("no test", "deselected", " 0 file", "0 runs", "0 tests")
 _RAN_NOTHING = pattern(

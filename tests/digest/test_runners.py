@@ -289,3 +289,13 @@ def test_a_runner_that_ran_no_test_has_passed_none() -> None:
     report = "Finished in 0.000643s, 0.0000 runs/s\n0 runs, 0 assertions, 0 failures, 0 errors, 0 skips"
     one = digest(conversation(user("check it"), ran("bin/rails test 2>&1 | tail -30", report), says("Done.")))
     assert "→ ok" not in "\n".join(texts(one, Section.COMMANDS))
+
+
+def test_a_run_of_tasks_that_was_finished_went_well_though_only_its_end_is_seen() -> None:
+    tests = ran("go test ./tide", "ok  \ttide\t0.3s")
+    edit = call("Edit", "e", file_path="tide/clock.go", old_string="a", new_string="b"), answer("ok", "e")
+    shown = "[test:ci] ?   \ttide/tables\t[no test files]\n[test:ci] Finished in 9.06s\nFinished in 9.06s"
+    check = ran("mise run check 2>&1 | tail -3", shown)
+    one = digest(conversation(user("mend the clock"), *tests, *edit, *check, says("All is green.")))
+    assert not any("Passed before" in text for text in texts(one, Section.PLAN))
+    assert "`mise run check` → ok: Finished in 9.06s" in texts(one, Section.COMMANDS)
