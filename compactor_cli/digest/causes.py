@@ -71,6 +71,8 @@ _UNSURE = pattern(
 )
 # Also written when something that is not a fault was found.
 _FOUND_IT = pattern(r"\W*found it\b", re.IGNORECASE)
+# What says why something is as it is, and not that it is wrong.
+_SAYS_WHY = pattern(r"\b(?:turns out|that(?:'s| is| explains) why)\b", re.IGNORECASE)
 # `So that's why it stopped.`: the cause is in the sentence before.
 _POINTS_BACK = pattern(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
 # `The right fix is to round up.`
@@ -156,10 +158,11 @@ def find_causes(
             is_fault = not is_late and (not _FOUND_IT.match(text) or _NAMES_FIX.search(text))
             # An explanation of how something works may name a file that is edited much later for something else.
             is_soon = not found_for or events[found_for[0].event].turn <= event.turn + 1
-            is_fault = is_fault and (is_soon or _is_about_fault(events, event.turn, failed))
+            signs = _NAMES_FAULT if _SAYS_WHY.search(text) and not _NAMES_FAULT.search(text) else _OF_FAULT
+            is_fault = is_fault and (is_soon or _is_about_fault(events, event.turn, failed, signs))
             is_over = bool(found_for) or newest_edit > number or explained > event.turn
             is_left = not is_over and all(events[one.event].turn == event.turn for one in found)
-            is_left = is_left and _is_about_fault(events, event.turn, failed)
+            is_left = is_left and _is_about_fault(events, event.turn, failed, _OF_FAULT)
             later = next((one for one in reversed(found) if events[one.event].turn == event.turn), None)
             is_other = later and _is_found_otherwise(number, names, later, found_for, failed)
             if is_fault and (found_for or is_left) and not is_other:
@@ -176,13 +179,19 @@ def find_causes(
     return tuple(reversed(found))
 
 
-def _is_about_fault(events: Sequence[Event], turn: int, failed: Sequence[Run]) -> bool:
-    """Whether the user speaks of something wrong, or asks why, in a turn, or a command or call failed in it."""
+def _is_about_fault(events: Sequence[Event], turn: int, failed: Sequence[Run], signs: re.Pattern[str]) -> bool:
+    """Whether the user speaks of something wrong by these signs in a turn, or a command or call failed in it."""
     own = [event for event in events if event.turn == turn]
-    asked = any(event.kind is EventKind.USER and _OF_FAULT.search(event.text) for event in own)
+    asked = any(event.kind is EventKind.USER and signs.search(event.text) for event in own)
     return asked or any(event.is_error for event in own) or any(events[run.event].turn == turn for run in failed)
 
 
+_NAMES_FAULT = pattern(
+    r"\b(?:errors?|bugs?|fail\w*|wrong|broken?|breaks?|issues?|problems?|crash\w*|stuck|flaky|debug\w*|diagnos\w*"
+    r"|investigat\w*|vulnerab\w*|leak\w*|not work\w*)\b|[^\x00-\x7f]",
+    re.IGNORECASE,
+)
+# Also what asks why, and what denies something.
 _OF_FAULT = pattern(
     r"\b(?:errors?|bugs?|fail\w*|wrong|broken?|breaks?|issues?|problems?|crash\w*|stuck|slow|flaky|missing|why|fix\w*"
     r"|cause[ds]?|debug\w*|investigat\w*|diagnos\w*|review\w*|audit\w*|vulnerab\w*|leak\w*|not work\w*"

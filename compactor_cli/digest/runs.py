@@ -404,7 +404,9 @@ def _line(command: str, text: str, outcome: CommandOutcome, look: bool) -> str:
 
 
 _MOST_LISTED_CHARS = 80
-_SAYS_LITTLE = pattern(rf"{_RAN_NOTHING.pattern}|\bpotentially fixable\b", re.IGNORECASE | re.MULTILINE)
+_SAYS_LITTLE = pattern(
+    rf"{_RAN_NOTHING.pattern}|\bpotentially fixable\b|^Finished in \S+$", re.IGNORECASE | re.MULTILINE
+)
 # An entry of a list of steps, which a page may have: `- [x] the tests: 317 passed`.
 _IS_TO_DO = pattern(r"\s*[-*] \[[ xX]\] ")
 # What an installer says of a package that no longer fits: `tides 2 requires gauge<1, but you have gauge 3`.

@@ -2011,3 +2011,19 @@ def test_a_run_on_a_fault_that_was_put_in_for_it_shows_nothing_of_the_work() -> 
     # Without the last step, the fault is still there.
     left = ran(fixed.partition("; cp")[0], "E   TypeError: bad\n1 failed", is_error=True)
     assert [one.line for one in errors(EDIT, passed, left)] == ["E   TypeError: bad"]
+
+
+def test_an_explanation_of_how_something_works_is_no_fault_because_a_file_of_it_was_edited_turns_later() -> None:
+    told = "That's why `tide/clock.go` reads the whole table first."
+    later = (call("Edit", "e", file_path="tide/clock.go", old_string="a", new_string="b"), answer("ok", "e"))
+    asked = (
+        user("I don't get how the clock knows the first tide"),
+        says(told),
+        user("and the second?"),
+        says("Likewise."),
+    )
+    one = digest(conversation(*asked, user("now add the third"), *later, says("It is added."), user("thanks")))
+    assert texts(one, Section.ERRORS) == []
+    fault = "I found an issue: `tide/clock.go` drops the first tide."
+    found = digest(conversation(asked[0], says(fault), *asked[2:], user("now mend it"), *later, says("It is mended.")))
+    assert texts(found, Section.ERRORS) == [f"{fault} → edited: tide/clock.go: `b`".removesuffix(": `b`")]

@@ -298,4 +298,4 @@ def test_a_run_of_tasks_that_was_finished_went_well_though_only_its_end_is_seen(
     check = ran("mise run check 2>&1 | tail -3", shown)
     one = digest(conversation(user("mend the clock"), *tests, *edit, *check, says("All is green.")))
     assert not any("Passed before" in text for text in texts(one, Section.PLAN))
-    assert "`mise run check` → ok: Finished in 9.06s" in texts(one, Section.COMMANDS)
+    assert any(text.startswith("`mise run check` → ok") for text in texts(one, Section.COMMANDS))
