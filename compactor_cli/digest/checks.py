@@ -65,7 +65,7 @@ def without_runner(piece: str) -> str:
 _SHORTENED, _ONLY_RUNS = pattern(rf"^{SHORTENS}"), pattern(r"^(vitest|cypress|playwright) (?:run|test)\b")
 # `FOO=1 uv run pytest`, `.venv/bin/python -m pytest`, `npx jest`: the runner does not change what is run.
 _RUN_BY = pattern(
-    r"^(?:(?:\w+=\S*|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
+    r"^(?:(?:\w+=\S*|env|time|timeout \S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch|pipenv) run"
     r"|(?:pnpm|yarn|bun|mise) exec(?: --)?|(?:\S*/)?python3? -m"
     r"|(?:pnpm|yarn)(?= +(?:biome|eslint|jest|playwright|prettier|stylelint|tsc|vitest)\b)"
     r"|(?:python3?|bash|sh|node)(?= +\S+\.(?:py|sh|m?js)\b)) +)*(?:\S*/bin/)?"

@@ -54,6 +54,7 @@ def test_what_installs_a_checker_is_no_check() -> None:
     assert not is_check("ruff --version && pytest --version 2>&1")
     assert is_check("npm install && npm test")
     assert is_check("cd tides && nix flake check")
+    assert contains("mise exec -- env GOCACHE=/tmp/c go test ./tide", "mise exec -- go test ./tide")
     assert is_check("bazel test //tides:all")
     assert is_check("uv pip install -e . && pytest")
 
