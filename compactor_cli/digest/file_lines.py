@@ -40,7 +40,8 @@ def file_items(
     follows them if some are.
     """
     tries = [state for state in states if state.is_try and not state.is_deleted]
-    acted_on = [state for state in states if state.is_changed or state.commit]
+    moved_here = {state.path for state in states if state.moved_from and not state.is_deleted}
+    acted_on = [one for one in states if (one.is_changed or one.commit) and one.moved_to not in moved_here]
     changed = [state for state in acted_on if not state.is_try]
     # Temporary files are shown only if nothing else was changed.
     changed = [state for state in changed if not is_throwaway(state.path)] or changed
@@ -72,6 +73,7 @@ def state_text(state: FileState, words: FixedWords) -> str:
     facts += [_times(words.read, state.reads)] if state.reads and not facts else []
     facts += [words.deleted] if state.is_deleted else []
     facts += [f"{words.moved} {state.moved_to}"] if state.moved_to else []
+    facts += [f"{words.moved_from} {state.moved_from}"] if state.moved_from and not state.moved_to else []
     facts += [words.reverted] if state.is_reverted else []
     facts += [f"{words.committed} {state.commit}"] if state.commit else []
     facts += [f"{words.since_commit} {state.commit_before}"] if state.commit_before and not state.commit else []
@@ -114,7 +116,7 @@ def _by_fate(
         done = [words.created] if state.is_created else []
         done += [words.edited] if state.edits > state.undone else []
         other = words.edited if state.is_changed else words.looked_at  # of the latter, others wrote what was committed
-        done = done or [words.moved_away if state.is_moved_here else other]
+        done = done or [words.moved_away if state.moved_from else other]
         done = [words.deleted] if state.is_deleted else [words.reverted] if state.is_reverted else done
         is_moved = state.moved_to and not state.is_deleted
         fate = f"{words.moved} {state.moved_to}" if is_moved else f"{words.comma.join(done)}{commit}"
@@ -158,9 +160,7 @@ def _item(state: FileState, words: FixedWords, names: int = 0, lines: int = 0) -
     most = sorted(state.lines, key=lambda one: _worth(one, state))[-lines:] if lines and is_shown else []
     line = " · ".join(f"`{one}`" for one in state.lines if one in most)
     line = f"{words.colon if not added else ' · '}{line}" if line else ""
-    # The target of a move may have no status: what happened is stated under its old path.
-    status = state_text(state, words)
-    text = f"{state.path} — {status}{added}{line}" if status or added else state.path
+    text = f"{state.path} — {state_text(state, words)}{added}{line}"
     return Item(text=text, records=records_of((*map(state.lines.__getitem__, most), *state.records[-1:])))
 
 

@@ -93,7 +93,7 @@ class FileState:
     reads: int = 0
     is_deleted: bool = False
     moved_to: str = ""
-    is_moved_here: bool = False  # whether it stood under another path before
+    moved_from: str = ""  # the path under which it stood before
     records: list[int] = field(default_factory=list)
     last: int = -1  # position of the last action in the events
     changed: int = -1  # position of the last action that was not a READ
@@ -471,9 +471,11 @@ def replay(operations: Iterable[FileOperation], carried: Iterable[FileState] = (
                 target.edits, target.is_created = target.edits + state.edits, state.is_created
                 target.undone += state.undone
                 target.is_edited_by_subagent |= state.is_edited_by_subagent
+                came_from = state.moved_from or state.path
+                target.moved_from = came_from if came_from != target.path else ""
             target.is_deleted, target.changed, target.last = False, operation.event, operation.event
             target.added |= state.added
-            target.is_moved_here = True
+            target.moved_to = ""
             target.records.append(operation.record)
     # Python's sort is stable: carried files, of which only the order is known, keep it (newest first).
     newest_first = reversed(states.values())

@@ -315,7 +315,8 @@ def _file(path: str, facts: str, words: FixedWords) -> FileState | None:
     state = FileState(path=path)
     counts = {words.edited: "edits", words.read: "reads", words.looked_at: "reads"}
     flags = {words.created: "is_created", words.deleted: "is_deleted", words.reverted: "is_reverted"}
-    named = {words.moved: "moved_to", words.committed: "commit", words.since_commit: "commit_before"}
+    named = {words.moved: "moved_to", words.moved_from: "moved_from"}
+    named |= {words.committed: "commit", words.since_commit: "commit_before"}
     for fact in facts.partition(words.colon)[0].split(words.comma):
         word, _, number = fact.partition(" ×")
         label = next((label for label in named if fact.startswith(f"{label} ")), "")

@@ -142,16 +142,20 @@ def _unfinished(analysis: Analysis, paths: int) -> Iterator[Item]:
 def _by_origin(analysis: Analysis) -> dict[str, dict[str, str]]:
     """The files in no commit and how each is shown, by the label that says who changed them."""
     words, work = analysis.words, analysis.work
-    moved = {state.path: f" → {state.moved_to}" for state in analysis.files if state.moved_to}
+    moved = {state.path: state.moved_to for state in analysis.files if state.moved_to}
     new = dict.fromkeys(work.found_new & work.found_changed, f" ({words.new_to_git})")
     edited = {end for state in analysis.files if state.is_changed for end in ends_of(state.path)}
     # No record may show the edits of a subagent: where one worked, any file may be its work.
     unedited = words.uncommitted if any(map(is_subagent, analysis.events)) else words.unedited
     found: dict[str, dict[str, str]] = {words.uncommitted: {}, unedited: {}, words.found_changed: {}}
     for path in work.uncommitted:
+        if path in moved and moved[path] in work.uncommitted:
+            continue  # it stands with its new path
         is_here = words.uncommitted if path in edited else unedited
         origin = words.found_changed if path in work.found_changed else is_here
-        found[origin][path] = f"{path}{moved.get(path, '')}{new.get(path, '')}"
+        before = next((old for old, target in moved.items() if target == path), "")
+        shown = f"{before} → {path}" if before else f"{path} → {moved[path]}" if path in moved else path
+        found[origin][path] = f"{shown}{new.get(path, '')}"
     return found
 
 
@@ -170,7 +174,7 @@ def _tests_not_run(
     """
     changed = (one for one in operations if one.action in WRITING and not is_throwaway(one.path))
     written = [one for one in changed if TEST_FILE.search(one.path)]
-    there = {state.path for state in files if not (state.is_deleted or state.is_reverted)}
+    there = {state.path: state.moved_to or state.path for state in files if not (state.is_deleted or state.is_reverted)}
     first = next((one.event for one in written if one.path in there), None)
     if first is None:
         return {}
@@ -181,7 +185,8 @@ def _tests_not_run(
     run = {name for command in since for name in _SCRIPT.findall(command)}
     run |= {path for command in since for path, _, _ in scripts_run(command)}
     left = (one for one in reversed(written) if one.path in there)
-    return {one.path: one.record for one in left if not f"/{one.path}".endswith(tuple(f"/{name}" for name in run))}
+    ran = tuple(f"/{name}" for name in run)
+    return {there[one.path]: one.record for one in left if not f"/{one.path}".endswith(ran)}
 
 
 # `python3 -u tests/test_tides.py`

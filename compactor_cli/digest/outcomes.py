@@ -490,7 +490,7 @@ _OF_BRANCHES = pattern(r"\b(?:branch|main|master|trunk|pull|check ?out|switch|me
 
 def _names(operations: Sequence[FileOperation]) -> Mapping[str, str]:
     """The name of each changed file by its path, with its folder where another file that was used has the same name."""
-    paths = {one.path for one in operations if one.action is not FileAction.READ}
+    paths = {path for one in operations if one.action is not FileAction.READ for path in (one.path, one.target) if path}
     times = Counter(path.rpartition("/")[2] for path in {one.path for one in operations})
     return {path: "/".join(path.split("/")[-2 if times[path.rpartition("/")[2]] > 1 else -1 :]) for path in paths}
 
@@ -516,7 +516,8 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
         # The section of files lists what was only moved. Files outside of the working directory are notes, unless
         # nothing else was changed.
         inside = [one for one in work.changes if not is_whole(one.path)] or work.changes
-        changed = (one.path for one in reversed(inside) if one.path in edited or not edited)
+        moved = {one.path: one.target for one in work.changes if one.target in called}
+        changed = (moved.get(one.path, one.path) for one in reversed(inside) if one.path in edited or not edited)
         # What was edited most comes first, of as many edits the newest; tests last: the file that they test tells more.
         paths = [path for path, _ in Counter(changed).most_common()]
         paths.sort(key=lambda path: TEST_FILE.search(path.rpartition("/")[2]) is not None)

@@ -121,8 +121,8 @@ def rules_of(analysis: Analysis) -> Iterator[Item]:
         for earlier, before, sentence in zip(pieces, pieces[1:], pieces[2:], strict=False):
             is_whole = len(sentence) in _RULE_CHARS and not (sentence.endswith(COLONS) or _COMMENT.match(sentence))
             is_whole = is_whole and not (label == "" and _FOR_NOW.search(sentence))
-            if not (is_whole and is_rule(sentence)) or sentence in kept:
-                continue
+            if not (is_whole and is_rule(sentence)) or sentence in kept or f"# {sentence}\n" in text:
+                continue  # also a heading, which is no rule of its own
             rule = sentence
             for one in (before, earlier):  # it says what "them" are
                 whole = f"{one} {rule}"

@@ -29,7 +29,7 @@ from compactor_cli.digest.commits import (
     unpushed,
 )
 from compactor_cli.digest.edits import PROSE
-from compactor_cli.digest.error_lines import conflicting_files
+from compactor_cli.digest.error_lines import conflicting_files, own_lines
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.digest.runs import CommandOutcome, Run
@@ -393,10 +393,11 @@ _WHOLE_STATUS = pattern(
 _IS_CLEAN = pattern(r"^nothing to commit, working tree clean", re.MULTILINE)
 
 
-def _listed_by_git(
-    runs: Sequence[Run], commits: Sequence[Commit], *, with_new: bool = False
-) -> tuple[dict[str, int], list[str], dict[str, int]]:
-    """The files that the newest `git status` or `git diff` lists as changed, with its record, and the untracked ones.
+_Listed = tuple[dict[str, int], list[str], dict[str, int]]
+
+
+def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit], *, with_new: bool = False) -> _Listed:
+    """The files that the newest `git status` (or `git diff`) lists as changed, with its record, and the untracked ones.
 
     Where commits of named paths followed the list, both are empty, and third are the changed files that these did not
     name, with its record. All are empty where anything else was done about changes since. ``with_new``: untracked
@@ -404,6 +405,7 @@ def _listed_by_git(
     """
     made = {commit.event: commit for commit in commits}
     taken_since: list[str] | None = None
+    by_diff: _Listed = {}, [], {}
     for run in reversed(runs):
         taken, shown = (
             max((one.start() for one in form.finditer(run.key)), default=-1)
@@ -427,18 +429,17 @@ def _listed_by_git(
                 return {}, [], {path: changed[path] for path in left}
             untracked = [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])]
             files = (path for path in untracked if with_new and not path.endswith("/"))
-            return {**dict.fromkeys(files, run.result_record), **changed}, untracked, {}
-        if taken >= 0 and run.outcome is not CommandOutcome.FAILED:
+            found: _Listed = {**dict.fromkeys(files, run.result_record), **changed}, untracked, {}
+            if "git status" in run.key:
+                return found
+            by_diff = by_diff if by_diff[0] else found  # a status before it also lists untracked files
+        elif taken >= 0 and run.outcome is not CommandOutcome.FAILED:
             commit = made.get(run.event)
-            if (
-                commit is None
-                or commit.takes_all is not False
-                or commit.size > len(commit.named)
-                or set(_TAKES_CHANGES.findall(run.key)) != {"git commit"}
-            ):
+            is_alone = set(_TAKES_CHANGES.findall(run.key)) == {"git commit"} and not by_diff[0]
+            if not (commit and is_alone and commit.takes_all is False and commit.size <= len(commit.named)):
                 break
             taken_since = [*(taken_since or ()), *commit.named]
-    return {}, [], {}
+    return by_diff
 
 
 def _listed_at_first(
@@ -465,17 +466,14 @@ _LISTED = pattern(
     r"|^(?:[MADRU][MADRU ]|[ ]?[MD]) (?:\S+ -> )?([\w./@-]+)$|^ (\S+) +\| +(?:\d+ [+-]+|Bin )",
     re.MULTILINE,
 )
-
-
 _NEW, _NEW_SHORT = pattern(r"^\s+([^\s(]\S*)$", re.MULTILINE), pattern(r"^\?\? (\S+)$", re.MULTILINE)
 
 
 def _with_listed(uncommitted: dict[str, int], listed: Mapping[str, int]) -> dict[str, int]:
     """The uncommitted files with up to `_MAX_LISTED` others that git lists."""
     known = {end for path in uncommitted for end in ends_of(path)}
-    return uncommitted | {
-        path: listed[path] for path in islice((one for one in listed if one not in known), _MAX_LISTED)
-    }
+    others = islice((path for path in listed if path not in known), _MAX_LISTED)
+    return uncommitted | {path: listed[path] for path in others}
 
 
 _MAX_LISTED = 200
@@ -531,7 +529,7 @@ def _named_branch(runs: Sequence[Run]) -> tuple[str, int] | None:
             if taken := _TAKEN_BRANCH.findall(run.output[:20_000]):
                 return taken[-1], run.result_record
             continue
-        printed = run.output.strip().split("\n") if "--show-current" in run.key else []
+        printed = own_lines(run.output.strip()) if "--show-current" in run.key else []
         place = 0 if run.key.startswith("git branch --show-current") else -1
         if printed and (len(printed) == 1 or _SHOWS_CURRENT.search(run.key)) and _IS_NAME.fullmatch(printed[place]):
             return printed[place], run.result_record

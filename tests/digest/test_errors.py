@@ -400,7 +400,7 @@ def test_a_test_that_went_on_failing_is_one_error_with_what_did_not_help() -> No
     tried, fix = (*edit("sea.go"), *suite(others[0])), edit("tide.go")
     _, (fixed,) = shown(*suite(TIDE), *tried, *edit("moon.go"), *suite(others[1]), *fix, *SUITE_PASSED)
     assert "no gauge → fixed by tide.go" in fixed
-    assert fixed.endswith("; failed again after edits of moon.go, sea.go")
+    assert fixed.endswith("; not yet by edits of moon.go, sea.go")
 
 
 def test_what_passes_without_an_edit_in_between_is_shown_with_how() -> None:
@@ -1891,7 +1891,7 @@ def test_a_file_that_is_gone_is_none_after_whose_edit_it_failed_again() -> None:
     _, (fixed,) = shown(
         FAILED, edit("src/b.py"), backup, FAILED, EDIT, ran("pytest tests/test_a.py::test_one", "1 passed")
     )
-    assert fixed.endswith("; failed again after edits of src/b.py")
+    assert fixed.endswith("; not yet by edits of src/b.py")
 
 
 def test_what_a_runner_of_packages_could_not_run_is_not_what_came_of_a_request() -> None:

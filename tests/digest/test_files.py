@@ -76,7 +76,14 @@ def test_an_edit_that_failed_did_nothing() -> None:
     assert states(call("Edit", "1", file_path="a.py"), answer("no match", "1", is_error=True)) == {}
 
 
-@pytest.mark.parametrize("told", ["patch rejected by user", "[Request interrupted by user for tool use]"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "patch rejected by user",
+        "[Request interrupted by user for tool use]",
+        "Permission for this tool use was denied. The tool use was rejected (eg. if it was an edit …).",
+    ],
+)
 def test_an_edit_that_the_user_turned_down_or_stopped_did_nothing(told: str) -> None:
     assert states(call("Edit", "1", file_path="a.py"), answer(told, "1")) == {}
 
@@ -88,7 +95,7 @@ def test_patches_name_many_files() -> None:
     )
     assert states(call("apply_patch", input=patch)) == {
         "old.py": "edited, moved to moved.py",
-        "moved.py": "edited",
+        "moved.py": "edited, moved from old.py",
         "new.py": "created",
         "gone.py": "deleted",
     }
@@ -103,7 +110,7 @@ def test_command_lines_touch_files_too() -> None:
         ran("ls -la 2>&1 >/dev/null", ""),
     ) == {
         "gone.txt": "deleted",
-        "new.txt": "",
+        "new.txt": "moved from old.txt",
         "old.txt": "moved to new.txt",
         "notes.md": "created",
         "src/c.py": "edited",
@@ -668,7 +675,8 @@ def test_a_folder_that_is_deleted_or_moved_takes_along_the_files_known_below_it(
         "older.py": "created",
     }
     moved = states(*written, ran("mv old new", ""))
-    assert (moved["new/a.py"], moved["new/b/c.py"]) == ("created", "created")
+    assert moved["new/a.py"] == "created, moved from old/a.py"
+    assert moved["new/b/c.py"] == "created, moved from old/b/c.py"
     known = (call("Write", "d", file_path="lib/d.py", content="x"), answer("ok", "d"))
     assert "lib/old/a.py" in states(*written, known, ran("mv old lib", ""))
 

@@ -137,13 +137,13 @@ def test_settings_of_tools_ended_shells_and_words_with_a_slash_are_not_in_the_in
 
 def test_a_moved_file_is_stated_under_its_new_name() -> None:
     one = digest(conversation(user("move it"), ran("cd src && git mv old_clock.py clock.py", "")), 1_500)
-    assert texts(one, Section.FILES) == ["src/clock.py", "src/old_clock.py — moved to src/clock.py"]
+    assert texts(one, Section.FILES) == ["src/clock.py — moved from src/old_clock.py"]
 
 
 def test_a_file_below_an_entered_directory_is_the_one_that_is_named_in_full_elsewhere() -> None:
     edit = (call("Edit", "1", file_path="src/old_clock.py", old_string="a", new_string="b"), answer("ok", "1"))
     one = digest(conversation(user("move it"), edit, ran("cd src && git mv old_clock.py clock.py", "")), 1_500)
-    assert texts(one, Section.FILES)[-1].startswith("src/old_clock.py — edited, moved to ")
+    assert texts(one, Section.FILES)[-1].startswith("src/clock.py — edited, moved from src/old_clock.py")
 
 
 def test_a_short_chinese_dialogue_keeps_its_last_exchange_whole() -> None:

@@ -1015,3 +1015,10 @@ def test_a_question_after_a_fact_that_was_replied_to_is_no_wish() -> None:
     reply = "No. The list has held that gauge since March, and the export reads it as it did before, hour by hour. " * 2
     session = user(LONG), *BUILD, says("Kept."), user(asked), says(reply), user("now go on"), says("On it.")
     assert not any("worked before" in text for text in texts(digest(conversation(*session), 400), Section.USER))
+
+
+def test_the_heading_of_rules_is_no_rule() -> None:
+    rules = "# Gauges\n\n## Rules that agents must never break\n\nNEVER write to the live database of the harbour."
+    read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(rules, "r"))
+    found = texts(digest(conversation(user("read the rules"), *read, says("They are read."))), Section.USER)
+    assert found == ["AGENTS.md: NEVER write to the live database of the harbour."]

@@ -897,3 +897,25 @@ def test_a_branch_that_another_work_tree_got_is_not_the_one_here() -> None:
     there = ran("git worktree add ../tides -b tides origin/main", "branch 'tides' set up to track 'origin/main'.")
     facts = texts(digest(conversation(user("begin"), here, there, says("Begun."))), Section.COMMANDS)
     assert facts[0].startswith("branch main")
+
+
+def test_a_renamed_file_stands_once_with_its_edits_and_both_names() -> None:
+    edit = (call("Edit", "e", file_path="pier/clock_test.py", old_string="a", new_string="b"), answer("ok", "e"))
+    again = (call("Edit", "f", file_path="pier/tide_test.py", old_string="c", new_string="d"), answer("ok", "f"))
+    status = "On branch main\n\nChanges to be committed:\n\trenamed:    pier/clock_test.py -> pier/tide_test.py\n"
+    renamed = ran("git mv pier/clock_test.py pier/tide_test.py", ""), *again, ran("git status", status)
+    one = digest(conversation(user("rename the test"), edit, *renamed, says("It is renamed.")))
+    assert texts(one, Section.FILES) == ["pier/tide_test.py — edited ×2, moved from pier/clock_test.py"]
+    assert "Not committed: pier/clock_test.py → pier/tide_test.py" in texts(one, Section.PLAN)
+    assert "Tests edited and not run: pier/tide_test.py" in texts(one, Section.PLAN)
+    assert texts(one, Section.TASK)[0].endswith("→ edited tide_test.py")
+
+
+def test_a_status_counts_with_its_new_files_though_a_diff_came_after_it() -> None:
+    status = ran("git status --short", " M pier/clock.py\n?? pier/tide.py\n?? pier/gauge.py")
+    names = ran("git diff --name-only", "pier/clock.py")
+    branch = ran("git branch --show-current", "Process exited with code 0\nharbour", tool="exec_command")
+    one = digest(conversation(user("review the work"), status, names, branch, says("It is good.")))
+    left = "Changed before this session, not committed: pier/{tide.py (new to git), gauge.py (new to git), clock.py}"
+    assert left in texts(one, Section.PLAN)
+    assert "branch harbour" in texts(one, Section.COMMANDS)
