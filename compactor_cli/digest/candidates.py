@@ -380,8 +380,10 @@ _IS_PENDING = pattern(
 )
 
 
-# `Also update the tables:`, before the call that does it
+# `Also update the tables:`, `One last check of both harbours:`, before the call that does it
 _NAMES_STEP = pattern(
+    r"(?:(?:now|and|a|an|one|the|another|final|full|last|more|quick)\b,? )+(?:[\w-]+ ){0,3}"
+    r"(?:check|look|pass|review|round|run|search|test|try|verification)\b[^:]{0,100}:$|"
     r"(?:(?:now|then|next|also|and|finally|first)\b,? ){0,2}"
     r"(?:add|apply|build|check|clean|commit|copy|create|delete|edit|extend|fix|format|install|move|push|remove|run|stage"
     r"|start|test|update|verify|wire|write|re-?(?:apply|build|install|name|number|place|run|start|try|write))\b"

@@ -118,7 +118,7 @@ STASHES, PUTS_AWAY = pattern(rf"\b{GIT}stash\b(?: (?!-)(\w+))?"), ("", "push", "
 _LOOKING = frozenset(
     "cat ls grep rg egrep fgrep find head tail sed awk wc echo pwd which tree stat file diff less more nl sort uniq cut"
     " base64 tr tac rev seq fold paste comm cmp du df id uname hostname realpath readlink md5sum sha1sum sha256sum test"
-    " [ sleep ps env printenv date whoami type jq xxd hexdump strings column printf cd basename dirname true export set"
+    " [ sleep ps printenv date whoami type jq xxd hexdump strings column printf cd basename dirname true export set"
     " alias source print goto scroll_up scroll_down search_dir search_file find_file"
     " get-content get-childitem get-location get-item get-command select-string select-object test-path"
     " measure-object where-object format-table out-string".split()
@@ -248,7 +248,7 @@ def asks_for_help(command: str) -> bool:
 
 
 # What may stand before a command: what runs it, and the words of loops and conditions.
-_BEFORE_A_COMMAND = frozenset("rtk sudo timeout time command while until do if then else elif !".split())
+_BEFORE_A_COMMAND = frozenset("rtk sudo env timeout time command while until do if then else elif !".split())
 
 
 def code_is_of_another(command: str) -> bool:

@@ -429,7 +429,7 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit], *, with_new: 
                 return {}, [], {path: changed[path] for path in left}
             untracked = [*_NEW_SHORT.findall(run.output), *_NEW.findall(new.partition("\n\n")[0])]
             files = (path for path in untracked if with_new and not path.endswith("/"))
-            found: _Listed = {**dict.fromkeys(files, run.result_record), **changed}, untracked, {}
+            found: _Listed = {**dict.fromkeys(files, run.result_record), **(by_diff[0] or changed)}, untracked, {}
             if "git status" in run.key:
                 return found
             by_diff = by_diff if by_diff[0] else found  # a status before it also lists untracked files

@@ -389,3 +389,8 @@ def test_the_acting_part_of_a_command_of_several_lines_is_as_that_of_a_chain() -
     assert acting_part(f"cd tides\ngit add a.py\n{message}\ngit push") == "git commit -m … && git push"
     written = "python3 - <<'EOF'\ngit push\nEOF"
     assert acting_part(written) == written
+
+
+def test_a_command_that_env_runs_is_what_it_runs() -> None:
+    lines = ("env | sort && env LC_ALL=C git log -3", "env GOCACHE=/tmp/tides go test ./tide", "env rm -r out")
+    assert [run.is_read_only for run in runs(events_of(*(ran(line, "") for line in lines)))] == [True, False, False]
