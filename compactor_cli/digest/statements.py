@@ -383,7 +383,7 @@ _OWN_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?:(?::\*\*|\*\*:)\s+\S|\*\*[^*\n]*[:\
 # A label in bold that all sentences of its paragraph stand under.
 _PARAGRAPH_LABEL = re.compile(r"\*\*[^*\n]{2,60}(?::\*\*|\*\*:)\s+(?=\S)")
 # A line in bold that is a whole sentence is not a heading.
-_BOLD_SENTENCE = re.compile(r"\*\*(?:[^*\n]+ ){6,}[^*\n]+[.!?]\*\*$")
+_BOLD_SENTENCE = re.compile(r"\*\*(?:[^*\s]+ ){6}[^*\n]+[.!?]\*\*$")
 _BOLD_NUMBER = re.compile(r"\*\*\d{1,2}[.)] \S")
 # The line between the head of a table and its rows: `|---|:-:|`.
 _TABLE_RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-+:?)?")

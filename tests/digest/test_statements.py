@@ -522,3 +522,9 @@ def test_a_block_of_code_stands_under_the_entry_that_introduces_it() -> None:
     leads = {one: lead for one, _, lead in statements.statements_of(text)}
     assert leads["gauge set quay"].endswith(led)
     assert leads["That is all."] == ""
+
+
+def test_a_long_line_in_bold_that_is_no_sentence_takes_no_time() -> None:
+    # Each blank could end a word or belong to the next one: no line may be read in all of these ways.
+    line = f"**{'the tide of the harbour ' * 400}"
+    assert [piece for piece, _, _ in statements.statements_of(f"{line}\n\nIt rises.")][-1] == "It rises."
