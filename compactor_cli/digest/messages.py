@@ -281,7 +281,7 @@ _DATA_LINE = pattern(r'\s*(?:"[^"]*"\s*(?::|,?$)|[\[\]{}]+,?$|[│┃║].*[│�
 # Where a terminal session begins below other words, but not in a block of code.
 _SESSION, _HEADING = pattern(r"(?<!`)\n+(?=\$ [a-z./~])"), pattern(r"^#{1,6} |^```", re.MULTILINE)
 # The words before an object that begins on the same line: `the gauge sends {"level": 3`.
-_BEFORE_DATA = pattern(r'(\w[^{}"]*\s[^{}"]*?)\s*\{"')
+_BEFORE_DATA = pattern(r'(\w[^{}"\s]*+\s[^{}"]*+)\{"')
 # A line with nothing but the path of a picture, as a terminal writes for a dropped file: `'/tmp/pier.png'`.
 _PICTURE = pattern(r"\W*(?:~|[A-Z]:)?[/\\].*\.(?:png|jpe?g|gif|webp|bmp|heic)\W*", re.IGNORECASE)
 # A message of at least this many characters and line breaks, and with fewer headings and list entries than the third

@@ -379,7 +379,7 @@ _FAILURE = pattern(
     r"(?!.*<result>)"
 )
 _TEAM_MESSAGE = pattern(
-    r"<teammate-message teammate_id=\"([^\"]+)\"[^>]*>\s*(?!\{)(.*?)\s*</teammate-message>", re.DOTALL
+    r"<teammate-message teammate_id=\"([^\"]+)\"[^>]*>\s*+(?!\{)(.*?)\s*</teammate-message>", re.DOTALL
 )
 _AGENT_MESSAGE = pattern(
     r"\AMessage Type: \w+\nTask name: [^\n]*\nSender: (?:/\S*/|/)?([^\s/]+)\nPayload:\n?(.*)\Z", re.DOTALL

@@ -259,7 +259,7 @@ _CLINE_OWN = (
 _MOST_HEAD_CHARS = 20_000
 # `[read_file for 'tides.txt'] Result:`.
 _CLINE_RESULT = re.compile(r"\s*\[(\w+)(?: (?:for|to) '.*?')?\] Result:[ \t]*\n?", re.DOTALL)
-_QUOTED = re.compile(r"<(feedback|answer|user_message)>\s*(.*?)\s*</\1>", re.DOTALL)
+_QUOTED = re.compile(r"<(feedback|answer|user_message)>\s*+(.*?)</\1>", re.DOTALL)
 _FAILED = re.compile(r"\s*(?:The tool execution failed|<error>|Error\b|\[ERROR\])|.{0,80}exit code [1-9]", re.DOTALL)
 # A call as XML at the end of a text: `<read_file><path>tides.txt</path></read_file>`.
 _CLINE_CALL = re.compile(
@@ -353,7 +353,7 @@ def _cline_message(value: Any) -> Message:
         if after and (found := _CLINE_CALL.search(after)):
             embedded.append(ToolCall(id="", name=found[1], arguments=dict(_ARGUMENT.findall(found[2]))))
         elif isinstance(part, ToolResult) or text.startswith(_CLINE_OWN):
-            embedded += (Text(text=words) for _, words in _QUOTED.findall(text) if words)
+            embedded += (Text(text=words) for _, inner in _QUOTED.findall(text) if (words := inner.rstrip()))
     parts = (*(block.part for block in read), *embedded)
     if role is not Role.ASSISTANT:
         # It is the user's if it has anything other than results and texts of the client.
