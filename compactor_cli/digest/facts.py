@@ -374,7 +374,7 @@ _PRINTS_CODES = pattern(r"\becho [\"']?\w+=\$\?")
 # A line that is an exit code and nothing else: `exit code: 1`.
 _ONLY_CODE = pattern(r"\W*(?:exit|exited|rc|status)\b[\w ]*[=: ]+\d+\W*", re.IGNORECASE)
 # Numbers, perhaps with the paths of the files that they are of: `105 tides.txt · 7`.
-_ONLY_NUMBERS = pattern(rf"(?=.*\d)(?:[\d\s.,:·%-]|(?<!\S)(?:\S*/)?[\w-]+\.\w+(?!\S)|(?<!\S)[~/]\S+|{ELLIPSIS})+")
+_ONLY_NUMBERS = pattern(rf"(?=.*\d)(?:(?<!\S)(?:\S*/)?[\w-]+\.\w+(?!\S)|(?<!\S)[~/]\S+|[\d\s.,:·%-]|{ELLIPSIS})++")
 # A search that found nothing, though it may find something now: `no tides found`.
 _ABSENT = pattern(
     r"\W*(?:no \w+(?: \w+){0,2} (?:found|match\w*)\b|nothing (?:found|to show)\b|0 (?:results?|match\w*)\b)", re.I

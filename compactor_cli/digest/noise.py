@@ -230,7 +230,7 @@ _ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{_RUN_CHARS},}}|(?:\\x[0-9a-f]{{2}}){
 _LONG_PATH = re.compile(r"`?(?:~|[A-Za-z]:)?/(?:[\w.@+-]+/)+[\w@+-]+\.\w{1,8}`?")
 # The path of an SVG drawing: twelve or more numbers with only letters and signs between them, `M3.2,7.5L-4.1,9`.
 _MIN_POINTS = 6
-_DRAWING = re.compile(rf"(?:[A-Za-z]?[ ,]?-?\d*\.?\d+){{{2 * _MIN_POINTS},}}")
+_DRAWING = re.compile(rf"(?:[A-Za-z]?[ ,]?-?(?:\d++(?:\.\d++)?|\.\d++)){{{2 * _MIN_POINTS},}}")
 # The navigation of a page: at least three Markdown links with little text between them in its first characters.
 _LINK, _MIN_LINKS, _LINKS_CHARS = re.compile(r"\[[^\]\n]*\]\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)"), 3, 2_000
 _MARKS_IN_A_ROW = re.compile(rf"(?:[^\s\w]\s*){{{_MAX_MARKS}}}")

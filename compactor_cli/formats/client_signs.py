@@ -34,7 +34,7 @@ AROUND_SPOKEN = pattern(
     r"|(?:SCENARIO\.PY|RUN\.SH) COMPLETE !#!#)[ \t]*(?:\n|\Z)"
     r"|^To answer this request we have assembled the following team:\n(?s:.*?)(?=^Here is an initial fact sheet)"
     r"|^The following metadata was extracted from the webpage:\s*^\{(?s:.*?)^\}[ \t]*(?:\n|\Z)"
-    r"|^(?:::[a-z-]+\{[^\n]*\}[ \t]*)+(?:\n|\Z)",
+    r"|^::[a-z-]+\{[^\n]*\}[ \t]*(?:\n|\Z)",
     re.MULTILINE,
 )
 LEDGER = pattern(r"\AUpdated Ledger:\s*(\{.*\})\s*\Z", re.DOTALL)
@@ -375,7 +375,7 @@ _REPORT_SIGN, _TEAM_SIGN = "<result>", "<teammate-message "
 _REPORT = pattern(r"<task-id>(\w+)</task-id>(?:(?!</task-notification>).)*?<result>(.*?)</result>", re.DOTALL)
 _FAILED_SIGN = "<status>failed</status>"
 _FAILURE = pattern(
-    rf"<task-id>(\w+)</task-id>\s*(?:<(?:tool-use-id|output-file)>.*\s*)*{_FAILED_SIGN}\s*<summary>(.*?)</summary>\s*"
+    rf"<task-id>(\w+)</task-id>\s*(?:<(?:tool-use-id|output-file)>[^<\n]*</[\w-]+>\s*)*{_FAILED_SIGN}\s*<summary>(.*?)</summary>\s*"
     r"(?!.*<result>)"
 )
 _TEAM_MESSAGE = pattern(

@@ -30,7 +30,7 @@ _EACH = pattern(
     r"|\b(?:const|let|var)\s+(?P<own>\[[\w\s,]+\]|\w+)\s+of\s+(?P<of>\w+)"
 )
 _STRING = pattern(r"(?:String\.raw\s*)?(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)", re.DOTALL)
-_BLANK = pattern(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_BLANK = pattern(r"(?:\s|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _NUMBER, _NAME = pattern(r"-?\d[\d_]*(?:\.\d+)?"), pattern(r"[A-Za-z_$][\w$]*")
 _ESCAPE = pattern(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\n)|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}

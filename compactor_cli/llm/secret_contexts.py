@@ -67,7 +67,7 @@ _CODE = re.compile(r"[A-Za-z_][\w.]*\(|[({\[]|->|=>|::|==(?!=*$)")
 _SPELLED = re.compile(
     r"[a-z]+\d{0,2}[a-z]*(?:[-_][a-z]+\d{0,2}[a-z]*)+|_\w+|\w*(?:key|token|secret|passw|cred)\w*", re.IGNORECASE
 )
-_NAME = re.compile(r"[A-Za-z_]+(?:[.\-_][A-Za-z_]+)*")
+_NAME = re.compile(r"[A-Za-z_]+(?:[.-][A-Za-z_]+)*")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|\w+\.\w+\.\w+")
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*")
 _WORDS = re.compile(r"[a-z]{3,12}(?: [a-z]{3,12}){2,11}")
