@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from compactor_cli.formats.contents import json_value, listed, object_of, string
+from compactor_cli.formats.contents import arguments, json_value, listed, object_of, string
 from compactor_cli.formats.located import at
 from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Message, Part, ToolCall, ToolResult, Transcript
@@ -87,22 +87,22 @@ def _made_by(call: ToolCall, number_of_texts: int) -> Sequence[ToolCall]:
     if call.name == _WAIT and isinstance(call.arguments, Mapping) and (cell := call.arguments.get("cell_id")):
         return [replace(call, name=_LOOK, arguments={"session_id": f"{_CELL}{cell}"})]
     made = calls_in(call.arguments) if call.name == _SCRIPT and isinstance(call.arguments, str) else []
-    if not made or any(given is None or (name == _COMMAND and not given.get("cmd")) for name, given in made):
+    commands = [given for name, given in made if name == _COMMAND and isinstance(given, dict) and given.get("cmd")]
+    others = [given for name, given in made if name != _COMMAND and given is not None]
+    if not made or len(commands) + len(others) < len(made):
         return [call]
-    commands = [given for name, given in made if name == _COMMAND]
     if len(commands) > 1 and number_of_texts != len(made):
         made = [*(one for one in made if one[0] != _COMMAND), (_COMMAND, _joined(commands))]
     last = len(made) - 1
     return [
-        replace(call, name=name, arguments=given, id=call.id if number == last else f"{call.id}/{number}")
+        replace(call, name=name, arguments=arguments(given), id=call.id if number == last else f"{call.id}/{number}")
         for number, (name, given) in enumerate(made)
     ]
 
 
 def _joined(commands: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Several commands as one, each on its lines, after a `cd` where their folders differ."""
-    folders = {one.get("workdir") for one in commands}
-    if len(folders) == 1:
+    if len({str(one.get("workdir")) for one in commands}) == 1:
         return {**commands[0], "cmd": "\n".join(str(one["cmd"]) for one in commands)}
     return {"cmd": "\n".join(f"cd {one.get('workdir') or '.'}\n{one['cmd']}" for one in commands)}
 
@@ -211,7 +211,9 @@ class _Reader:
         text = found[0]
         if text.startswith("String.raw"):
             return text.partition("`")[2][:-1], found.end()
-        return _ESCAPE.sub(_unescaped, text[1:-1]), found.end()
+        text = _ESCAPE.sub(_unescaped, text[1:-1])
+        # Characters outside of the basic plane are written as pairs.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), found.end()
 
     def _list(self, at: int) -> tuple[list[Any], int]:
         found: list[Any] = []

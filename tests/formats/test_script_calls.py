@@ -50,6 +50,7 @@ PATCH = "*** Begin Patch\n*** Update File: tides.py\n-low\n+high\n*** End Patch"
         ),
         ("await tools.exec_command({cmd: `gh pr checks ${n}`})", [("exec_command", {"cmd": "gh pr checks ${n}"})]),
         ("await tools.list_agents()", [("list_agents", {})]),
+        (r'tools.look("\ud83c\udf0a \ud83c \x41\u{1f30a}")', [("look", "\U0001f30a \ufffd A\U0001f30a")]),
         ("await tools.apply_patch(made(1))", [("apply_patch", None)]),
         ('text("no call")', []),
     ],
@@ -87,6 +88,16 @@ def test_the_commands_of_a_script_that_prints_one_text_are_one_call_after_its_ot
     assert done.text.endswith("all is made")
     apart = 'tools.exec_command({cmd: "make", workdir: "/srv/a"}); tools.exec_command({cmd: "ls", workdir: "/srv/b"})'
     assert _read(apart, "all is made")[0].arguments == {"cmd": "cd /srv/a\nmake\ncd /srv/b\nls"}
+
+
+@pytest.mark.parametrize(
+    "given", ['"ls"', "[1]", "{cmd: [1], workdir: {}}", "{cmd: 3, workdir: []}", "{}", "7", "{cmd}"]
+)
+def test_odd_arguments_of_commands_are_read(given: str) -> None:
+    script = f'await tools.exec_command({given}); await tools.exec_command({{cmd: "ls"}}); await tools.look({given})'
+    made = [part for part in _read(script, "1") if isinstance(part, ToolCall)]
+    assert made
+    assert all(isinstance(part.arguments, dict | str) for part in made)
 
 
 def test_a_script_that_is_not_understood_and_any_other_tool_stay() -> None:
