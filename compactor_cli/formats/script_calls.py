@@ -21,7 +21,6 @@ from compactor_cli.model.patterns import pattern
 from compactor_cli.model.transcript import Message, Part, ToolCall, ToolResult, Transcript
 
 _SCRIPT, _WAIT, _COMMAND, _LOOK = "exec", "wait", "exec_command", "write_stdin"
-_CELL = "cell_"  # before the number of a running script, which may be that of a command, too
 _CALLS = pattern(r"\btools\.(\w+)\(")
 _ASSIGNED = pattern(r"\b(?:const|let|var)\s+(\w+)\s*=\s*(?=[\"'`\[{]|String\.raw)")
 # `cmds.map(([name, cmd]) => …)`, `for (const cmd of cmds)`
@@ -39,7 +38,9 @@ _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 # What the client writes above the output of a script.
 _ENDED = pattern(r"\AScript (?:completed|failed|terminated)\nWall time [\d.]+ seconds\nOutput:\s*")
 _RUNNING = pattern(r"\AScript running with cell ID (\w+)\nWall time [\d.]+ seconds\nOutput:\s*")
-# The exit code of the only command, as scripts print it: text(`exit=${r.exit_code}`).
+# The exit code of the only command, and the number under which it goes on, as scripts print them:
+# text(`exit=${r.exit_code}`).
+_PRINTED_SESSION = pattern(r"^session(?:[_ ]?id)?[=:] ?(\d+)$", re.MULTILINE | re.IGNORECASE)
 _PRINTED_CODE = pattern(r"^(?:exit|exit[ _]code|code|EXIT)[=:] ?(-?\d+)$", re.MULTILINE)
 
 
@@ -85,7 +86,7 @@ def _printed(value: Any) -> list[str]:
 def _made_by(call: ToolCall, number_of_texts: int) -> Sequence[ToolCall]:
     """The calls in place of one call: of a script that prints a text for each, else with its commands as one."""
     if call.name == _WAIT and isinstance(call.arguments, Mapping) and (cell := call.arguments.get("cell_id")):
-        return [replace(call, name=_LOOK, arguments={"session_id": f"{_CELL}{cell}"})]
+        return [replace(call, name=_LOOK, arguments={"session_id": cell})]
     made = calls_in(call.arguments) if call.name == _SCRIPT and isinstance(call.arguments, str) else []
     commands = [given for name, given in made if name == _COMMAND and isinstance(given, dict) and given.get("cmd")]
     others = [given for name, given in made if name != _COMMAND and given is not None]
@@ -118,13 +119,15 @@ def script_output(text: str) -> str:
 
     A command's result that is printed as JSON is read as its output, below its exit code.
     """
-    text = _RUNNING.sub(rf"Process running with session ID {_CELL}\1\n", _ENDED.sub("", text))
+    text = _RUNNING.sub(r"Process running with session ID \1\n", _ENDED.sub("", text))
     value = object_of(json_value(text)) if text.startswith("{") else {}
     code, session, output = value.get("exit_code"), value.get("session_id"), value.get("output")
     if isinstance(output, str) and code is not None:
         return f"Process exited with code {code}\n{output}"
     if isinstance(output, str) and session is not None:
         return f"Process running with session ID {session}\n{output}"
+    if found := _PRINTED_SESSION.search(text):
+        return f"Process running with session ID {found[1]}\n{text}"
     is_single = len(_PRINTED_CODE.findall(text)) == 1
     return _PRINTED_CODE.sub(r"Process exited with code \1", text) if is_single else text
 

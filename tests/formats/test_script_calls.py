@@ -118,10 +118,14 @@ def test_a_script_that_is_not_understood_and_any_other_tool_stay() -> None:
             'Script completed\nWall time 9 seconds\nOutput:\n\n{"session_id": 77, "output": "…"}',
             "Process running with session ID 77\n…",
         ),
+        (
+            "Script completed\nWall time 9 seconds\nOutput:\n\nhalf\nSESSION_ID=77\nexit=undefined",
+            "Process running with session ID 77\nhalf\nSESSION_ID=77\nexit=undefined",
+        ),
         ("Script completed\nWall time 0.2 seconds\nOutput:\n\nexit=2\nno tide", "Process exited with code 2\nno tide"),
         (
             "Script running with cell ID 20\nWall time 10.0 seconds\nOutput:\n",
-            "Process running with session ID cell_20\n",
+            "Process running with session ID 20\n",
         ),
         ("Script failed\nWall time 0.0 seconds\nOutput:\n\nScript error:\nno such file", "Script error:\nno such file"),
         ('{"output": "a page"}', '{"output": "a page"}'),
