@@ -20,6 +20,7 @@ from compactor_cli.digest.runs import CommandOutcome, Run
 from compactor_cli.digest.shell import GIT, PUTS_BACK, SHORTENS, segments, unquoted
 from compactor_cli.digest.texts import ELLIPSIS, head, opening
 from compactor_cli.digest.tools import FileAction, ToolKind
+from compactor_cli.formats.directories import is_absolute
 from compactor_cli.model.patterns import pattern
 
 
@@ -206,6 +207,15 @@ _INSTALLS = pattern(
 )
 
 
+def is_to_fail(command: str) -> bool:
+    """Whether a command is given a path that does not exist, to see it fail."""
+    return _MISSING.search(command) is not None
+
+
+# `TIDE_BIN=/nonexistent/tide go test ./...`
+_MISSING = pattern(r"\b\w+=[\"']?/?(?:[\w.-]+/)*(?:non-?existent|does[-_]not[-_]exist|no[-_]such)\b")
+
+
 def passed_checks(runs: Iterable[Run]) -> set[int]:
     """The positions of the checks that went well."""
     return {run.event for run in runs if run.outcome is CommandOutcome.OK and is_check(run.command)}
@@ -329,11 +339,19 @@ _IS_FILE = pattern(r"[\w./@-]*\w\.\w+")
 _IN_FOLDER = pattern(r"(?<=/)[^/]*[*{].*")
 
 
-def are_in_siblings(command: str, other: str) -> bool:
-    """Whether two commands enter folders that lie side by side, as two packages do."""
-    (above, name), (other_above, other_name) = posixpath.split(entered(command)), posixpath.split(entered(other))
-    is_near = f"/{above}".endswith(f"/{other_above}") or f"/{other_above}".endswith(f"/{above}")
-    return bool(name and other_name) and name != other_name and is_near
+def are_apart(command: str, other: str) -> bool:
+    """Whether two commands enter folders of which neither is the other or lies in it, as those of two packages.
+
+    If only one of the two is absolute, that is known of folders side by side alone.
+    """
+    first, second = entered(command), entered(other)
+    places = [f"/{one.lstrip('./')}/" for one in (first, second)]
+    if not (first and second) or places[0].endswith(places[1]) or places[1].endswith(places[0]):
+        return False
+    if is_absolute(first) is is_absolute(second):
+        return not (places[0].startswith(places[1]) or places[1].startswith(places[0]))
+    above, other_above = (posixpath.dirname(place.rstrip("/")) for place in places)
+    return above.endswith(other_above) or other_above.endswith(above)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -404,9 +422,10 @@ def brief(command: str, chars: int) -> str:
     if len(line) <= chars or not (is_check(command) or _ONLY_PROGRAM.fullmatch(start)):
         return start
     words = line.split(" ")
-    for place in sorted(range(len(words)), key=lambda place: -len(words[place])):
+    ends = [word if is_to_fail(word) else _ABOVE.sub(rf"\1{ELLIPSIS}", word) for word in words]
+    for place in sorted(range(len(words)), key=lambda place: len(ends[place]) - len(words[place])):
         if len(" ".join(words)) > chars:
-            words[place] = _ABOVE.sub(ELLIPSIS, words[place])
+            words[place] = ends[place]
     line = " ".join(words)
     if len(line) <= chars:
         return line
@@ -423,7 +442,7 @@ _HOW_SHOWN = pattern(
 )
 _ONLY_PROGRAM = pattern(rf"\S+ {ELLIPSIS}|{ELLIPSIS}.*")
 # The folders in front of a name: `tests/tides/` of `tests/tides/test_low.py`.
-_ABOVE = pattern(r"^(?!-|\w+://)[^'\"]*\w(?:/|::)(?=\w)")
+_ABOVE = pattern(r"^(?!-|\w+://)(\w+=)?(?!/dev/)[^'\"]*\w(?:/|::)(?=\w)")
 
 
 # Where compilers and linters find an error: file, line and column.
@@ -510,7 +529,8 @@ def standing_checks(
     """
     found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
-    checks = [run for run in reversed(runs) if (is_check(run.command) or is_check(run.echoed)) and not run.is_read_only]
+    acting = (run for run in reversed(runs) if not (run.is_read_only or is_to_fail(run.command)))
+    checks = [run for run in acting if is_check(run.command) or is_check(run.echoed)]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
     tested = [run for run in checks if run.outcome is CommandOutcome.OK and not any(covered_since(run, changes))]
     passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from compactor_cli.digest.checks import (
     MOST_CHECKS,
-    are_in_siblings,
+    are_apart,
     brief,
     contains,
     entered,
@@ -402,7 +402,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
         shows |= run.outcome is not CommandOutcome.FAILED and asks_for_help(run.command)
         if not shows and (run.outcome is not CommandOutcome.UNKNOWN or run.line):
             kind = _kind(run)
-            while kind in by_key and are_in_siblings(by_key[kind][-1].command, run.command):
+            while kind in by_key and are_apart(by_key[kind][-1].command, run.command):
                 kind += " "  # the same command in the next package
             by_key.setdefault(kind, []).append(run)
 
@@ -425,7 +425,7 @@ def _ranked_runs(runs: Sequence[Run]) -> list[tuple[Run, int]]:
 
 
 def _covers(other: Run, run: Run) -> bool:
-    return contains(other.key, run.key) and not are_in_siblings(other.command, run.command)
+    return contains(other.key, run.key) and not are_apart(other.command, run.command)
 
 
 def _ended_alike(group: Sequence[Run]) -> int:

@@ -27,11 +27,13 @@ from compactor_cli.digest.checks import (
     in_package,
     is_about,
     is_check,
+    is_to_fail,
     languages_checked,
     may_look_at,
     places_in,
     places_line,
     programs_of,
+    selects_some,
     task_of,
 )
 from compactor_cli.digest.commands import acting_part, asks_for_help, code_is_of_another, may_act_outside, shown
@@ -237,7 +239,8 @@ def _as_last_seen(newest: Mapping[tuple[str, str], ErrorRecord]) -> tuple[ErrorR
 
 def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> bool:
     """Whether a failure no longer matters: its merge was aborted, its script was for one use or is ``gone`` since, a
-    later run called what the error says to use, or `git add` had a wrong path in a commit that was then made."""
+    later run called what the error says to use, `git add` had a wrong path in a commit that was then made, or a path
+    was given that cannot exist."""
     is_given_up = conflicting_files(run.line) and any("--abort" in other.key for other in later)
     of_one_use = later and OF_ONE_USE.search(run.command)
     was_deleted = any(one.event > run.event and one.path in run.command for one in gone)
@@ -245,7 +248,7 @@ def _is_past(run: Run, later: Sequence[Run], gone: Sequence[FileOperation]) -> b
     is_called = named is not None and any(one.key.startswith(f"{named[1]} ") for one in later)
     is_path = run.line.startswith("fatal: pathspec ")
     is_added = is_path and any("git commit" in one.key and one.outcome is CommandOutcome.OK for one in later)
-    return bool(is_given_up or of_one_use or was_deleted or is_called or is_added)
+    return bool(is_given_up or of_one_use or was_deleted or is_called or is_added or is_to_fail(run.command))
 
 
 # `This needs the full runtime. Use: cargo tides <command>`
@@ -512,6 +515,9 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
         if first == "git pull" and (found := _BRINGS_IN.search(other.command)):
             return replace(other, command=found[0])
         is_same = is_unknown or task_of(first, other.command) == task
-        if first and is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command)):
+        # Other tests that pass show nothing of those that failed.
+        is_of_others = is_check(run.command) and not is_unknown and selects_some(other.key.split())
+        is_alike = is_same and any(f"{one} ".startswith(f"{first} ") for one in programs_of(other.command))
+        if first and is_alike and not is_of_others:
             return other
     return None

@@ -10,7 +10,16 @@ from dataclasses import field, replace
 from itertools import pairwise
 from operator import itemgetter
 
-from compactor_cli.digest.checks import TEST_FILE, brief, contains, covered_since, entered, is_below, is_check
+from compactor_cli.digest.checks import (
+    TEST_FILE,
+    brief,
+    contains,
+    covered_since,
+    entered,
+    is_below,
+    is_check,
+    is_to_fail,
+)
 from compactor_cli.digest.commands import acting_line
 from compactor_cli.digest.commits import PUSHES, Commit
 from compactor_cli.digest.corrections import takes_back
@@ -502,7 +511,7 @@ def _shown(work: _Work, called: Mapping[str, str], words: FixedWords, *, is_newe
     for one and is not the newest.
     """
     known = [run for run in work.runs if run.outcome is not CommandOutcome.UNKNOWN and not never_ran(run)]
-    checks = [run for run in known if is_check(run.command)]
+    checks = [run for run in known if is_check(run.command) and not is_to_fail(run.command)]
     after = {run.key: run for run in checks if not any(covered_since(run, work.changes))}
     passed = [run for run in after.values() if run.outcome is CommandOutcome.OK]
     # A check that failed within a chain may have passed in a later run alone.

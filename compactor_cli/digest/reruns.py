@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from compactor_cli.digest.checks import are_in_siblings, contains, is_check, places_in
+from compactor_cli.digest.checks import are_apart, contains, is_check, places_in
 from compactor_cli.digest.commands import CONCLUDES, code_is_of_another
 from compactor_cli.digest.error_lines import AT_LINE, TestOutput, conflicting_files, failure_parts
 from compactor_cli.digest.runs import CommandOutcome, Run, shows_whole
@@ -59,14 +59,14 @@ def fails_otherwise(run: Run, other: Run, read: Reader) -> bool:
 
 
 def runs_again(other: Run, run: Run) -> bool:
-    """Whether ``other``, or a command that it echoes, runs ``run`` again or contains it, and not in a sibling folder.
+    """Whether ``other``, or a command that it echoes, runs ``run`` again or contains it, and not in a folder apart.
 
     Where a chain ends with `go test` and shows none of its results, only the checks before that must be contained.
     """
     whole, (*before, last) = f"{other.key} && {other.echoed}", run.key.split(" && ")
     is_before = bool(before) and _GO_TEST.match(last) and not _GO_RESULT.search(run.output)
     parts = [part for part in before if is_check(part)] if is_before else []
-    return all(contains(whole, part) for part in parts or [run.key]) and not are_in_siblings(other.command, run.command)
+    return all(contains(whole, part) for part in parts or [run.key]) and not are_apart(other.command, run.command)
 
 
 _GO_TEST, _GO_RESULT = pattern(r"go test\b"), pattern(r"^(?:ok|FAIL|---|\?|panic:)[ \t]", re.MULTILINE)

@@ -109,9 +109,9 @@ _REPORT_PARTS = (
     "pass|ok|issues|errors|problems|succ|[|changed|->|/pull/|switched|your branch|branch '|deleted|created|head is"
     "|0 fail|no fixes|no offenses|fixed |built in|made in|! |finished in"
 ).split("|")
-_NOTHING_PARTS = ("no test", "deselected", " 0 file", "0 runs", "0 tests")
+_NOTHING_PARTS = ("no test", "deselected", " 0 file", "0 runs", "0 tests", "no packages")
 _RAN_NOTHING = pattern(
-    r"\bno tests? (?:to run|files?|ran|found|collected)\b|^\W*\d+ deselected in "
+    r"\bno tests? (?:to run|files?|ran|found|collected)\b|\bno packages to test\b|^\W*\d+ deselected in "
     r"|^\W*(?:Linting|Checked|Checking): 0 file|^\W*(?:Ran|Running)? ?0 (?:runs|tests)\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -184,8 +184,9 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         report = _ECHOED_CODE.sub("", output)
     if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
-    if outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output):
-        outcome = CommandOutcome.UNKNOWN  # it was sent, and turned down
+    skipped = "" if look or outcome is not CommandOutcome.OK else _all_skipped(output)
+    if skipped or (outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output)):
+        outcome = CommandOutcome.UNKNOWN  # no test ran; it was sent, and turned down
     if outcome is CommandOutcome.FAILED and code > 0 and asks_for_help(command) and not ERROR_PATTERN.search(output):
         outcome = CommandOutcome.OK  # some programs end with a failing code after they printed their help
     return Run(
@@ -196,7 +197,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         result_record=result.record if result else event.record,
         outcome=outcome,
         code=code,
-        line=_line(command, report, outcome, look),
+        line=skipped or _line(command, report, outcome, look),
         is_read_only=look,
         echoed=" && ".join(_ANNOUNCED.sub(r"npm run \1", one) for one in _ECHO.findall(output[:_MAX_ECHO_CHARS])),
         output=output,
@@ -299,6 +300,19 @@ def _ran_nothing(text: str) -> bool:
     rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
     telling = (line for line in rest if line != "PASS")
     return not any(_RESULT.search(line) or _FAILURE.match(line) for line in telling)
+
+
+def _all_skipped(text: str) -> str:
+    """The line by which an output says that tests were skipped, if none of them ran; else an empty string."""
+    skipped = _SKIPPED.search(text) if "skip" in text or "SKIP" in text else None
+    return short(skipped[0].strip(" ="), MOST_LINE_CHARS) if skipped and not _NOT_SKIPPED.search(text) else ""
+
+
+# A skipped test, as Go lists it and others count it, and signs that another one ran: Go lists these next to it.
+_SKIPPED = pattern(
+    r"^\s*--- SKIP: .*|^\W*(?:Tests:? +)?[1-9]\d* skipped(?:(?:, \d+ \w+)* in | \(\d|, \d+ total).*", re.MULTILINE
+)
+_NOT_SKIPPED = pattern(r"^\s*--- (?:PASS|FAIL): |\b[1-9]\d* (?:passed|failed|errors?)\b", re.MULTILINE)
 
 
 def _outcome_by_output(command: str, text: str) -> CommandOutcome:

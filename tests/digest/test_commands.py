@@ -222,6 +222,7 @@ def test_a_command_that_was_stopped_neither_failed_nor_went_well() -> None:
         "testing: warning: no tests to run\nPASS\nok  \ttide\t0.1s [no tests to run]",
         "?   \ttide\t[no test files]",
         "== no tests collected (205 deselected) in 0.39s ==\nExit code 5",
+        "no packages to test\nExit code 1",
     ],
 )
 def test_a_run_that_found_no_test_shows_nothing(output: str) -> None:
@@ -394,3 +395,26 @@ def test_the_acting_part_of_a_command_of_several_lines_is_as_that_of_a_chain() -
 def test_a_command_that_env_runs_is_what_it_runs() -> None:
     lines = ("env | sort && env LC_ALL=C git log -3", "env GOCACHE=/tmp/tides go test ./tide", "env rm -r out")
     assert [run.is_read_only for run in runs(events_of(*(ran(line, "") for line in lines)))] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("--- SKIP: TestEbb (0.00s)\n    no gauge\nPASS\nok  \ttide\t0.3s", "--- SKIP: TestEbb (0.00s)"),
+        ("ss\n=== 2 skipped, 1 deselected in 0.10s ===", "2 skipped, 1 deselected in 0.10s"),
+        ("Tests:       3 skipped, 3 total", "Tests:       3 skipped, 3 total"),
+        (" Tests  3 skipped (3)", "Tests  3 skipped (3)"),
+    ],
+)
+def test_a_run_of_which_each_test_was_skipped_did_not_go_well(output: str, line: str) -> None:
+    (run,) = runs(events_of(*ran("go test -v ./tide", output)))
+    assert (run.outcome, run.line) == (CommandOutcome.UNKNOWN, line)
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["--- SKIP: TestEbb (0.00s)\n--- PASS: TestTide (0.00s)\nPASS\nok  \ttide\t0.3s", "1 passed, 2 skipped in 1s"],
+)
+def test_a_run_of_which_some_tests_were_skipped_went_well(output: str) -> None:
+    (run,) = runs(events_of(*ran("go test -v ./tide", output)))
+    assert run.outcome is CommandOutcome.OK

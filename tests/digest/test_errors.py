@@ -2028,3 +2028,26 @@ def test_an_explanation_of_how_something_works_is_no_fault_because_a_file_of_it_
     fault = "I found an issue: `tide/clock.go` drops the first tide."
     found = digest(conversation(asked[0], says(fault), *asked[2:], user("now mend it"), *later, says("It is mended.")))
     assert texts(found, Section.ERRORS) == [f"{fault} → edited: tide/clock.go: `b`".removesuffix(": `b`")]
+
+
+def test_a_check_that_is_given_a_path_which_does_not_exist_is_meant_to_fail() -> None:
+    missing = "GAUGE=/nonexistent/gauge go test -run TestTide ./..."
+    failed = ran(missing, "--- FAIL: TestTide\n    gauge.go:4: no gauge at /nonexistent/gauge", is_error=True)
+    assert shown(EDIT, failed, ran("go test -run TestEbb ./...", "ok  \ttide\t0.1s")) == ([], [])
+    one = digest(conversation(user("say what is missing"), EDIT, failed, says("It fails at once.")), 3_000)
+    assert not any("failed" in text for text in texts(one, Section.TASK))
+    assert any(missing in text and "failed" in text for text in texts(one, Section.COMMANDS))
+
+
+def test_other_tests_that_pass_are_no_other_way_to_those_that_failed() -> None:
+    failed = ran("go test -run TestTide ./...", "--- FAIL: TestTide\n    tide.go:4: too low", is_error=True)
+    still_open, fixed = shown(failed, ran("go test -run TestEbb ./...", "ok  \ttide\t0.1s"))
+    assert (len(still_open), fixed) == (1, [])
+
+
+def test_what_failed_in_one_package_is_not_fixed_by_the_same_check_in_another() -> None:
+    failed = ran("cd /srv/harbour/pier && go test ./...", "--- FAIL: TestTide\n    tide.go:4: low", is_error=True)
+    passed = ran("cd /srv/harbour/tools/gauge && go test ./...", "ok  \tgauge\t0.1s")
+    still_open, fixed = shown(failed, passed)
+    assert (len(still_open), fixed) == (1, [])
+    assert shown(failed, EDIT, ran("cd /srv/harbour && go test ./...", "ok  \tpier\t0.1s"))[0] == []

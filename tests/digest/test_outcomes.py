@@ -106,6 +106,8 @@ def test_a_check_is_named_by_what_it_was_of_however_long_its_path_is() -> None:
     script = "/home/ada/harbours/north/tides/gauges/show_tides.py"
     assert brief(f"python3 {script} --low", 40) == "python3 …show_tides.py --low"
     assert brief(f"{script} --low", 40) == "…show_tides.py --low"
+    cached = "GOCACHE=/var/tmp/cache/of/tides LOG=/dev/null go test ./ebb"
+    assert brief(cached, 50) == "GOCACHE=…tides LOG=/dev/null go test ./ebb"
     assert brief("curl https://tides.example.com/harbours/north/gauges", 40) == "curl …"
 
 
