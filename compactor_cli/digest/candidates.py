@@ -138,7 +138,8 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
         # The newest turn may still go on: each of its messages counts as its last.
         is_telling = is_final or events[number].turn == events[-1].turn
         base = base._replace(weight=base.weight * (final_factor if is_telling else 1.0))
-        is_offer = number + 1 < len(events) and events[number + 1].is_answer
+        if number + 1 < len(events) and events[number + 1].is_answer:
+            continue  # a question that a tool asked stands among the decisions, with the choice
         is_old = number < newest_cause.get(events[number].turn, -1)
         kind = {
             "is_final": is_final,
@@ -150,8 +151,7 @@ def _spoken_pieces(analysis: Analysis, chars: int, wordless: Sequence[Statement]
             "goes_on": number + 1 < len(events) and events[number + 1].turn == events[number].turn,
         }
         for one in _pieces(text, base, analysis.scores, focus, **kind):
-            # The options of a question that a tool asked are left out: the choice stands among the decisions.
-            if is_over(one) or (is_offer and one.form in (StatementForm.ITEM, StatementForm.ROW)):
+            if is_over(one):
                 continue
             mark = standing(one, analysis)
             is_doubted = mark == analysis.words.overruled or (is_old and finds_cause(one.text))
@@ -329,10 +329,13 @@ _NO_PROSE = frozenset({"code", "script", "javascript", "js", "expression", "func
 
 
 def _tasks(analysis: Analysis) -> dict[int, str]:
-    """The text of each file that describes a task, as it was last read, by the position of that result."""
+    """The text of each file that describes a task, as it was last read and not written anew since, by the position of
+    that result."""
     positions = {call: n for n, event in enumerate(analysis.events) if (call := event.call) >= 0}
     read = (one for one in analysis.operations if one.action is FileAction.READ and _TASK_FILE.search(one.path))
     places = {one.path: positions[one.event] for one in read if one.event in positions}
+    written = {one.path: one.event for one in analysis.operations if one.action is FileAction.CREATE}
+    places = {path: place for path, place in places.items() if written.get(path, -1) < place}
     texts = {place: analysis.events[place].text for place in places.values()}
     return {place: text for place, text in texts.items() if len(text) in _TASK_CHARS}
 

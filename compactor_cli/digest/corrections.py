@@ -85,8 +85,8 @@ _FAILURE = pattern(
     r"|\bstill (?:not?\b|fail|broken|\w+(?:n['’]?t| not)\b|get(?:ting)?\b|got\b|say|see|show|happen)"
     r"|\b(?:does|do|did|is|are|was|were|it['’]?s)(?:n['’]?t| not) (?:\w+ ){0,2}(?:work|happen|fir[ei]|show|load|see\b)"
     r"|\b(?:tests?|checks?|build|ci|lint\w*)\b[^.!?\n]{0,40}\b(?:fail(?:s|ed|ing)|broken|unhappy)\b"
-    r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|^\s*(?:error|fatal|--- fail)\b",
-    re.IGNORECASE | re.MULTILINE,
+    r"|还是[不没]|没(?:有用|用|生效)|\b(?:annoying|fgs|wtf|a+rgh+)\b|\A(?:[^\n]*\n)?\s*(?:error|fatal|--- fail)\b",
+    re.IGNORECASE,
 )
 _IS_OTHER = pattern(
     r"\W*(?:also\b|(?:this is )?unrelated|separately|another (?:thing|topic)|by the way|btw)\b", re.IGNORECASE

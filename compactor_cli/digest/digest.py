@@ -32,7 +32,7 @@ from compactor_cli.digest.history import (
 )
 from compactor_cli.digest.loss import loss
 from compactor_cli.digest.memory import UNCOMMITTED_BY_GIT, Memory, file_row, lasting_part, serialise
-from compactor_cli.digest.messages import is_rule, lasting
+from compactor_cli.digest.messages import ALL_WORK, forbids, is_rule, lasting
 from compactor_cli.digest.names import name_items, named_in
 from compactor_cli.digest.now import now_items
 from compactor_cli.digest.open import remembered_errors
@@ -74,6 +74,8 @@ _MIN_SPARE_TOKENS = 40
 _LIST_CHARS = 900
 # An item quotes a message that holds this many characters of its beginning.
 _SAME_CHARS = 16
+# Characters of a brief message that forbids something: `implement it, but don't commit`.
+_MAX_FORBIDDING_CHARS = 90
 Sections = dict[Section, tuple[Item, ...]]
 
 
@@ -148,6 +150,10 @@ def _lasting_requests(analysis: Analysis) -> Iterator[str]:
         if not message.is_short or lasting(message.text) or message is messages[-1] or (outcome and outcome.is_made):
             stop, outcome_text = stop_before(message, analysis.words), outcome_of(message, analysis)[0]
             yield lasting_part(f"{message.text}{stop}{outcome_text}")
+
+
+def _forbids_briefly(text: str) -> bool:
+    return len(text) <= _MAX_FORBIDDING_CHARS and lasting(text) == ALL_WORK and forbids(text)
 
 
 def _uncommitted(state: FileState, work: WorkState) -> int:
@@ -283,7 +289,12 @@ class _Writer:
         history = history_items(self.analysis, chosen, lines, self._quoted(sections), with_names=self._with_names)
         opened = {item.text for item in history}
         words, wants = self.analysis.words, sections.get(Section.USER, ())
-        unquoted = tuple(item for item in wants if opened.isdisjoint((item.text, asked_line(item, words))))
+        # What the user forbids stands among what the user wants even if it opens a turn.
+        unquoted = tuple(
+            item
+            for item in wants
+            if opened.isdisjoint((item.text, asked_line(item, words))) or _forbids_briefly(item.text)
+        )
         return {**sections, Section.USER: unquoted, Section.HISTORY: history, Section.PREVIOUS: previous}
 
     @property

@@ -210,7 +210,7 @@ def _definition() -> re.Pattern[str]:
     return re.compile(
         rf"^[ \t]*{MODIFIER}*(?P<kind>def|class|func(?:tion)?(?:\s*\([^)\n]*\))?|fn|interface|type"
         r"|struct|enum|trait|impl|module|const|CREATE TABLE(?: IF NOT EXISTS)?)\s+[\"`*]?"
-        r"(?P<name>[A-Za-z_$][\w$]*)(?P<call>\()?"
+        r"(?P<name>[A-Za-z_$][\w$]*)(?![.\w$-]*/)(?P<call>\()?"  # `module example.com/tides` is the name of a package
         r"|^(?P<set>[A-Z][A-Z0-9_]{2,})\s*[:=]|^#{1,6} (?P<head>[^\n]{3,50})$"
         r"|^[ \t]*(?:it|test)\((?P<quote>[\"'`])(?P<test>[^\n]{3,90}?)(?P=quote),",
         re.MULTILINE,
@@ -366,7 +366,11 @@ _IS_MEMBER = re.compile(r"\w+\.[A-Z]\w*[a-z]\w*")
 
 
 def reported_files(report: str, *, with_lists: bool) -> dict[str, bool]:
-    """The files that a report says were written, each with whether it is new; those in lists only ``with_lists``."""
+    """The files that a report says were written, each with whether it is new; those in lists only ``with_lists``.
+
+    What stands between fences is quoted from elsewhere.
+    """
+    report = _FENCED.sub("", report)
     named = (found for found in _REPORTED.finditer(report) if not _IS_MEMBER.fullmatch(found["path"]))
     files = {found["path"]: _is_anew(found["done"]) for found in named}
     for found in _REPORTED_LIST.finditer(report) if with_lists else ():

@@ -432,9 +432,12 @@ def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
     """The last step that the assistant announced to take after another one, where nothing shows that it was begun.
 
     As its record, which comes after record ``asked``, and the sentence; else None. It was begun if later words or calls
-    name at least half of its words, or if it is a look at something and enough calls followed.
+    name at least half of its words. If enough calls followed, it was, too, if it is a look at something, or if all ends
+    with a report.
     """
     later, calls = set[str](), 0
+    last = events[-1] if events else None
+    is_report = last is not None and last.kind is EventKind.ASSISTANT and len(last.text) >= _MIN_REPORT_CHARS
     for event in reversed(events):
         if event.record <= asked:
             break
@@ -445,15 +448,16 @@ def announcement(events: Sequence[Event], asked: int) -> tuple[int, str] | None:
                     announced = set(terms(apart(found["then"])))
                     is_begun = 2 * len(announced & later) >= len(announced)
                     # One of several later calls was this look, whatever names it used.
-                    is_begun |= calls >= _MIN_LOOKS and _LOOKS.match(found["then"]) is not None
+                    is_telling = _LOOKS.match(found["then"]) or (event is not last and is_report)
+                    is_begun |= calls >= _MIN_LOOKS and bool(is_telling)
                     return None if is_begun else (event.record, sentence)
         if event.kind in (EventKind.ASSISTANT, EventKind.CALL):
             later.update(terms(apart(f"{event.name} {event.text}")))
     return None
 
 
-# Calls after the announcement of a look, from which on it counts as taken.
-_MIN_LOOKS = 4
+# Calls after an announcement, from which on a look counts as taken; characters of a report.
+_MIN_LOOKS, _MIN_REPORT_CHARS = 4, 200
 _LOOKS = re.compile(
     r"(?i)(?:check|verif|see|look|read|inspect|confirm|re-?run|test|report|tell|summari[sz]|explain|answer)\w*\b"
 )

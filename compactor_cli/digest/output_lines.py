@@ -175,7 +175,7 @@ class _Sources:
             return True
         if event.tool is ToolKind.PLAN or (event.kind is EventKind.CALL and is_own(event.name)):
             return True
-        if short_name(event.name) == _NAMES_TOPIC:
+        if short_name(event.name) in _REPEATING:
             return True
         if event.refusal is not None or line == event.name or line in label.text:
             return True
@@ -234,8 +234,8 @@ def _places(output: str) -> dict[str, int]:
 
 
 _HAS_WORD = re.compile(r"\w")
-# With it, an agent names what it is about; the answer repeats that.
-_NAMES_TOPIC = "updatetopic"
+# Tools whose answers repeat what the agent said that it is about, and what other agents reported.
+_REPEATING = frozenset(("updatetopic", "listagents"))
 _ERROR_TAG = re.compile(rf"</?{TOOL_ERROR.strip('<>')}>")
 # The preamble of listings, diffs, test runs and `git status`, the routes of a build, the lines of code and of a stack
 # around a failure, and arguments without a value: `total 48`, `@@ -1,4 +1,5 @@`, `rootdir: /srv/tides`,

@@ -374,8 +374,8 @@ _OF_ALL = re.compile(
     re.IGNORECASE,
 )
 _OF_ENTRIES = re.compile(r"(?:th(?:ose|ese|ey|is|at)|it|both|each|all of|none of)\b", re.IGNORECASE)
-# A horizontal rule between parts of a text.
-_BREAK = re.compile(r"(?:-{3,}|\*{3,}|_{3,})")
+# A horizontal rule between parts of a text, also one drawn with the name of what it frames: `★ Note ──────`.
+_BREAK = re.compile(r"(?:-{3,}|\*{3,}|_{3,})|`?(?:\W [A-Z]\w+ )?─{5,}`?")
 # The level of a heading in bold: under all headings with `#`, which have at most 6.
 _BOLD_LEVEL = 7
 # The start of a paragraph with its own label in bold, which is not under the label before it: `**Ebb:** it falls`.

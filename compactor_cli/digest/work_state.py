@@ -248,7 +248,7 @@ def _uncommitted(
     # The commit by others may hold what git listed before it.
     since = by_others[1].event if by_others else -1
     # If the session changed nothing, untracked files are the work that it looks at.
-    listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits, with_new=not here)
+    listed, untracked, before = _listed_by_git([run for run in runs if run.event > since], commits, with_new=True)
     first = min((one.changed for one in here), default=0)
     uses_git |= any(_COMMITS.search(run.key) or (run.event > first and _COMPARES.search(run.key)) for run in runs)
     end = runs[-1].event if runs else 0

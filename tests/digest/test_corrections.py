@@ -628,3 +628,8 @@ def test_numbers_of_data_at_the_end_of_a_turn_stay_whatever_is_edited_later() ->
     later = user("now show the tide table"), *edit("3", "page.tsx"), *edit("4", "button.tsx"), says("It is shown.")
     analysis = analyse(request(conversation(*first, *later)))
     assert {standing(one, analysis) for one in candidates_of(analysis, 2_000) if "41 rows" in one.text} == {""}
+
+
+def test_a_log_with_an_error_below_a_request_does_not_doubt_what_was_reported() -> None:
+    log = "Fix the linting issues:\n\n[lint] gauges.py: page\n[lint] To fix: make fmt\nError: exit code 1."
+    assert doubted(user("move the page"), REPORT, user(log)) == []

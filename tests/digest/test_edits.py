@@ -173,3 +173,8 @@ def test_a_table_that_sql_makes_is_named_without_the_words_around_its_name() -> 
     made = [*added_names([("", 'CREATE TABLE IF NOT EXISTS "shares" (id)\nCREATE TABLE `keys` (id)\n')], "a.sql")]
     assert made == ["shares", "keys"]
     assert "IF" not in [*added_names([("", text)], "a.ts")]
+
+
+def test_the_path_of_a_module_is_no_definition() -> None:
+    assert [*added_names([("", "module example.com/tides\n\ngo 1.26")], "go.mod")] == []
+    assert [*added_names([("", "module Tides\nend")], "tides.rb")] == ["Tides"]

@@ -1132,3 +1132,24 @@ def test_of_a_file_that_was_read_in_part_the_lines_are_named() -> None:
     assert any("read gauge.md:58-102: The harbour_gauge" in text for text in look(offset=58, limit=45))
     assert any("read gauge.md:3-7: The harbour_gauge" in text for text in look(start_line=3, end_line=7))
     assert any("read gauge.md: The harbour_gauge" in text for text in look())
+
+
+def test_a_question_that_a_tool_asked_is_settled_and_tells_nothing_more() -> None:
+    known = "The `store.py` of the pier holds the levels of two gauges, and that of the harbour those of one, `north`. "
+    more = "The gauge `north` of the harbour drifts at night, as `drift.py` shows, and no store holds its levels. "
+    question = f"{known}{more}Which store shall hold them?"
+    asked = call("AskUserQuestion", "1", questions=[{"question": question, "options": []}])
+    reply = answer(f'User has answered your questions: "{question}"="The store of the pier".', "1")
+    later = says("I use that store."), user("describe the gates in the handbook"), *ran("make", "ok")
+    one = digest(conversation(user("store the levels"), asked, reply, *later), 2_000)
+    assert "drifts at night" not in "".join(texts(one, Section.HISTORY))
+    assert any("The store of the pier" in text for text in texts(one, Section.DECISIONS))
+
+
+def test_a_plan_that_was_read_before_it_was_written_anew_is_not_told() -> None:
+    old = "# Gauges\n\nThe old gauges are read by hand at noon.\n\n## Steps\n" + "- Read each gauge of the pier.\n" * 9
+    read_plan = call("Read", "r", file_path="docs/plans/gauges.md"), answer(old, "r")
+    write = call("Write", "w", file_path="docs/plans/gauges.md", content="# Gauges\n\nBy radio."), answer("ok", "w")
+    asked = user("plan the gauges")
+    assert "by hand at noon" in rendered(digest(conversation(asked, read_plan, says("Read.")), 900).summary)
+    assert "by hand at noon" not in rendered(digest(conversation(asked, read_plan, write), 900).summary)

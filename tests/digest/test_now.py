@@ -926,3 +926,11 @@ def test_that_no_answer_came_stands_where_the_session_ends_with_it() -> None:
     assert any(text.startswith('Broken off: "API Error: Request rejected (429)') for text in texts(one, Section.TASK))
     after = digest(conversation(user(ASKED), *BUILD, error, user("go on"), says("The ticket is filed.")), 900)
     assert "API Error" not in rendered(after.summary)
+
+
+def test_what_was_announced_is_over_once_a_report_ends_the_work() -> None:
+    aim = says("I'll look at the clock first, then patch what the linter shows and repeat it.")
+    steps = [part for n in range(4) for part in ran(f"cat part{n}.py", f"gauge = {n}")]
+    report = says(f"All of it is done. {'The clock rings at the hour, and the gauge reads the level then. ' * 3}")
+    assert any("Announced" in text for text in task(user(ASKED), aim, *steps))
+    assert not any("Announced" in text for text in task(user(ASKED), aim, *steps, report))

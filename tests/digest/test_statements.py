@@ -329,6 +329,11 @@ def test_what_stands_under_one_of_several_options_is_of_that_one() -> None:
 def test_what_follows_a_break_is_not_of_the_part_before_it() -> None:
     text = "## Gates\nThey open at noon.\n\n---\n\nMore in the harbour's guide."
     assert [lead for _, _, lead in statements.statements_of(text)] == ["Gates", ""]
+    framed = "**Checks**\n- it opens\n\n`★ Insight ──────────`\nA gate needs a guard.\n`──────────`"
+    assert [(piece, lead) for piece, _, lead in statements.statements_of(framed)] == [
+        ("it opens", "Checks"),
+        ("A gate needs a guard.", ""),
+    ]
 
 
 def test_what_follows_the_list_of_a_label_in_bold_is_not_of_that_list() -> None:

@@ -316,3 +316,17 @@ def test_the_messages_of_agents_in_a_codex_session_are_not_the_users() -> None:
     assert texts(one, Section.TASK)[0].startswith("Asked: review the pumps")
     assert "pump_review: `PumpTable` rounds the rates of both pumps down" in "\n".join(texts(one, Section.HISTORY))
     assert "Message Type" not in rendered(one.summary)
+
+
+def test_what_a_subagent_shows_of_the_output_of_a_program_is_no_file_that_it_wrote() -> None:
+    report = "The gauge answers so:\n\n```\n> write the tide\nCreated docs/tide.md.\n```\n\nI created `src/gauge.py`."
+    task = call("Task", "t", description="Look at the gauge", prompt="Do it."), answer(report, "t")
+    assert [one.path for one in file_operations(events_of(task))] == ["src/gauge.py"]
+
+
+def test_a_list_of_running_agents_is_not_told() -> None:
+    listed = json.dumps(
+        {"agents": [{"agent_name": "/root/tide", "agent_status": {"completed": "The ebb is at noon."}}]}
+    )
+    asked = user("Have the tides looked up."), call("list_agents", "l"), answer(listed, "l"), says("They run.")
+    assert "ebb is at noon" not in rendered(digest(conversation(*asked), 900).summary)

@@ -1022,3 +1022,10 @@ def test_the_heading_of_rules_is_no_rule() -> None:
     read = (call("Read", "r", file_path="/srv/gauges/AGENTS.md"), answer(rules, "r"))
     found = texts(digest(conversation(user("read the rules"), *read, says("They are read."))), Section.USER)
     assert found == ["AGENTS.md: NEVER write to the live database of the harbour."]
+
+
+def test_a_brief_prohibition_stays_among_what_the_user_wants_though_it_opens_a_turn() -> None:
+    done = says("The gauge is read each hour because the sea is slow, and the store keeps what it read for a year.")
+    asked = user(LONG), says("I will."), user("implement it but don't commit"), BUILD, done
+    one = digest(conversation(*asked, user("Now " + LONG), BUILD), 1_200)
+    assert any(text.startswith("implement it but don't commit") for text in texts(one, Section.USER))

@@ -436,6 +436,14 @@ def test_a_file_that_git_lists_as_changed_is_not_committed_whoever_changed_it() 
         "Not committed: clock.py",
         "Also listed by git, not committed: gauges/export.py",
     ]
+    untracked = (
+        'Untracked files:\n  (use "git add <file>..." to include)\n\tgauges/keys.json\n\tnotes/\n\nno changes added'
+    )
+    new = ran("git status", f"On branch main\n\tmodified:   clock.py\n\n{untracked}")
+    assert is_open(STORE, COMMIT, CLOCK, new) == [
+        "Not committed: clock.py",
+        "Also listed by git, not committed: gauges/keys.json",
+    ]
     formatted = ran("gofmt -w store.py && git diff --stat", " store.py | 1 -\n 1 file changed, 1 deletion(-)")
     assert is_open(STORE, COMMIT, formatted) == ["Not committed: store.py"]
 
