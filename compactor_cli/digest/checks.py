@@ -520,19 +520,24 @@ MOST_CHECKS = 12
 
 
 def standing_checks(
-    runs: Sequence[Run], changes: Sequence[FileOperation], before: Sequence[tuple[Run, tuple[FileOperation, ...]]]
+    runs: Sequence[Run],
+    changes_at: Callable[[Run], Sequence[FileOperation]],
+    before: Sequence[tuple[Run, tuple[FileOperation, ...]]],
 ) -> list[tuple[Run, tuple[FileOperation, ...]]]:
     """The newest passing run of each check, newest first, with the later changes of what it covers.
 
-    ``before``: those known at the beginning. A check that failed since is not listed, nor what later checks contain of
-    it, nor one of selected tests unless it is the newest, nor one older than `MOST_CHECKS` others: these replaced it.
+    ``changes_at``: the changes where a run was made. ``before``: those known at the beginning. A check that failed
+    since is not listed, nor what later checks contain of it, nor one of selected tests unless it is the newest, nor one
+    older than `MOST_CHECKS` others: these replaced it.
     """
     found: list[tuple[Run, tuple[FileOperation, ...]]] = []
     later: list[Run] = []
     acting = (run for run in reversed(runs) if not (run.is_read_only or is_to_fail(run.command)))
     checks = [run for run in acting if is_check(run.command) or is_check(run.echoed)]
     failed = list(islice((run for run in checks if run.outcome is CommandOutcome.FAILED), MOST_CHECKS))
-    tested = [run for run in checks if run.outcome is CommandOutcome.OK and not any(covered_since(run, changes))]
+    tested = [
+        run for run in checks if run.outcome is CommandOutcome.OK and not any(covered_since(run, changes_at(run)))
+    ]
     passed = [(run, ()) for run in checks if run.outcome is CommandOutcome.OK]
     for run, known in islice((*passed, *before), MOST_CHECKS):
         if any(other.event > run.event and contains(other.key, run.key) for other in failed):
@@ -544,7 +549,7 @@ def standing_checks(
         is_narrow = bool(found) and selects_some(run.key.split())
         is_own = is_check(run.command)  # and not what the hooks of a commit run
         if is_own and not is_narrow and (left := _not_run_again(run, later)):
-            found.append((replace(run, key=left), (*known, *covered_since(run, changes))))
+            found.append((replace(run, key=left), (*known, *covered_since(run, changes_at(run)))))
         later.append(run)
     return found
 

@@ -181,6 +181,33 @@ def _entered(directory: str | None, operands: Sequence[str]) -> str | None:
     return None if directory is None else posixpath.normpath(posixpath.join(directory, place)).removeprefix("./")
 
 
+def working_folder(command: str) -> str:
+    """The folder of the first `git -C` or `git commit` in a command line, else of its first call of git or gh, else the
+    one that it begins by entering; or an empty string."""
+    first, folder, of_git = "", "", None
+    variables: dict[str, str] = {}
+    for number, segment in enumerate(segments(command.partition("<<")[0])):
+        if assigned := _ASSIGNED.fullmatch(segment):
+            variables[assigned[1]] = _MADE if "mktemp" in assigned[2] else assigned[2].strip("\"'")
+        named = _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), segment)
+        match [word.strip("\"'()") for word in named.split() if word.strip("()")]:
+            case ["git", "-C", place, *_]:
+                return posixpath.join(folder, place)
+            case ["git", "commit", *_]:
+                return folder
+            case ["git" | "gh", *_]:
+                of_git = folder if of_git is None else of_git
+            case ["cd" | "pushd", place, *_]:
+                folder = posixpath.join(folder, entered_folder(named) or place)
+                first = first if number else folder
+    return first if of_git is None else of_git
+
+
+# Stands for the path that `mktemp` prints, which is throwaway.
+_MADE = "/tmp/made"  # noqa: S108 (a name, no file)
+_ASSIGNED, _VARIABLE = re.compile(r"(\w+)=(\S.*)", re.DOTALL), re.compile(r"\$\{?(\w+)\}?")
+
+
 def is_whole(path: str) -> bool:
     """Whether a path is the same from every folder: from the root, from a drive or from a home folder."""
     return path.startswith("~") or is_absolute(path)

@@ -33,7 +33,7 @@ from compactor_cli.digest.error_lines import conflicting_files, own_lines
 from compactor_cli.digest.events import Event, EventKind, results_of
 from compactor_cli.digest.files import FileOperation, FileState, is_throwaway
 from compactor_cli.digest.runs import CommandOutcome, Run
-from compactor_cli.digest.shell import GIT, entered_folder, is_whole, segments, unquoted
+from compactor_cli.digest.shell import GIT, is_whole, unquoted, working_folder
 from compactor_cli.digest.tools import FileAction
 from compactor_cli.formats.directories import is_absolute
 from compactor_cli.model.patterns import pattern
@@ -107,35 +107,8 @@ def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str)
         is_above = f"{directory}/".startswith(f"{folder}/")  # the session works in a folder of that one
         return is_whole(folder) and not is_above and (has_relative or is_tried)
 
-    folders = ((run.event, _folder(run.command).rstrip("/")) for run in runs)
+    folders = ((run.event, working_folder(run.command).rstrip("/")) for run in runs)
     return {event: folder for event, folder in folders if is_other(folder)}
-
-
-def _folder(command: str) -> str:
-    """The folder of the first `git -C` or `git commit` in a command line, else of its first call of git or gh, else the
-    one that it begins by entering; or an empty string."""
-    first, folder, of_git = "", "", None
-    variables: dict[str, str] = {}
-    for number, segment in enumerate(segments(command.partition("<<")[0])):
-        if assigned := _ASSIGNED.fullmatch(segment):
-            variables[assigned[1]] = _MADE if "mktemp" in assigned[2] else assigned[2].strip("\"'")
-        named = _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), segment)
-        match [word.strip("\"'()") for word in named.split() if word.strip("()")]:
-            case ["git", "-C", place, *_]:
-                return posixpath.join(folder, place)
-            case ["git", "commit", *_]:
-                return folder
-            case ["git" | "gh", *_]:
-                of_git = folder if of_git is None else of_git
-            case ["cd" | "pushd", place, *_]:
-                folder = posixpath.join(folder, entered_folder(named) or place)
-                first = first if number else folder
-    return first if of_git is None else of_git
-
-
-# Stands for the path that `mktemp` prints, which is throwaway.
-_MADE = "/tmp/made"  # noqa: S108 (a name, no file)
-_ASSIGNED, _VARIABLE = re.compile(r"(\w+)=(\S.*)", re.DOTALL), re.compile(r"\$\{?(\w+)\}?")
 
 
 def work_state(
@@ -174,6 +147,13 @@ def work_state(
     stashed_at = stash.event if (stash := last_stash(here)) else 0
     not_stashed = {state.path: max(state.records, default=-1) for state in uncommitted if state.changed >= stashed_at}
     changes = _changes_inside(operations, states)
+
+    def changes_at(run: Run) -> Sequence[FileOperation]:
+        """The changes in the work tree in which a run was made; all of them if the directory is unknown."""
+        if not (directory and (folder := elsewhere.get(run.event))):
+            return changes
+        return [one for one in changes if one.path.startswith((f"{folder}/", seen_from(folder, directory)))]
+
     at_first, found_new = _listed_at_first(here, changes, commits)
     own = {end for path in not_stashed for end in ends_of(path)}
     return WorkState(
@@ -190,12 +170,12 @@ def work_state(
         stash_record=stash.result_record if stash else -1,
         elsewhere=elsewhere,
         tree=tree,
-        older=frozenset(_older(runs, changes)),
+        older=frozenset(_older(runs, changes_at)),
         in_step=(in_step := branches_in_step(runs)),
         unpushed=unpushed((*commits, *made_away), runs, in_step, before.unpushed, is_pushed=before.is_pushed),
         is_pushed=before.is_pushed or any(pushes(runs)),
         by_others=(by_others[0], by_others[1].result_record) if by_others else None,
-        checks=tuple(standing_checks(runs, changes, before.checks)),
+        checks=tuple(standing_checks(runs, changes_at, before.checks)),
         without_result=without_result,
     )
 
@@ -564,10 +544,11 @@ _AHEAD = pattern(
 _MOVES_BRANCH = pattern(rf"\b{GIT}(?:commit|push|rebase|reset|merge|pull|fetch|checkout|switch)\b")
 
 
-def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[int]:
+def _older(runs: Sequence[Run], changes_at: Callable[[Run], Sequence[FileOperation]]) -> Iterator[int]:
     """The positions of runs that execute, build, format or check code that changed after them.
 
     Changed tests make only checks older; code that git brought into the work tree makes every run before it older.
+    ``changes_at``: the changes where a run was made.
     """
     brought = max((run.event for run in runs if _BRINGS.search(run.key) and _brings_code(run.output)), default=-1)
     for run in runs:
@@ -575,7 +556,9 @@ def _older(runs: Sequence[Run], changes: Sequence[FileOperation]) -> Iterator[in
         is_run = checks or _EXECUTES.search(unquoted(run.command))
         if not is_run:
             continue
-        if run.event < brought or any(checks or not OF_TESTS.search(one.path) for one in covered_since(run, changes)):
+        if run.event < brought or any(
+            checks or not OF_TESTS.search(one.path) for one in covered_since(run, changes_at(run))
+        ):
             yield run.event
 
 

@@ -927,3 +927,13 @@ def test_a_status_counts_with_its_new_files_though_a_diff_came_after_it() -> Non
     left = "Changed before this session, not committed: pier/{tide.py (new to git), gauge.py (new to git), clock.py}"
     assert left in texts(one, Section.PLAN)
     assert "branch harbour" in texts(one, Section.COMMANDS)
+
+
+def test_a_check_in_another_repository_is_not_older_than_the_edits_of_this_one() -> None:
+    def stale(folder: str) -> bool:
+        edit = call("Edit", "e", file_path="/data/app/src/clock.py", old_string="a", new_string="b"), answer("ok", "e")
+        checked = ran(f"cd {folder} && pytest -q", "4 passed in 0.1s")
+        one = digest(conversation(user("mend the clock"), edit, checked, edit, cwd="/data/app"), 1_500)
+        return any("Passed before" in text for text in texts(one, Section.PLAN))
+
+    assert [stale(folder) for folder in ("/data/app", "/data/gauges", "/tmp/tides")] == [True, False, False]
