@@ -39,6 +39,7 @@ _PREVIOUS_RATIO = 0.3
 # More shares of the summary: of the contents of files, where they are asked for; of skills and of background work each.
 _CONTENTS_RATIO = 0.25
 _ATTACHED_RATIO = 0.06
+_OPEN_RATIO = 0.2  # the most that the first open thing may take
 # Share of the index of names in work on files; elsewhere, names and numbers stand with what was looked up.
 _NAMES_RATIO = 0.08
 
@@ -93,6 +94,9 @@ def build_sections(analysis: Analysis, tokens: int, token_cache: TokenCache) -> 
             room += max(0, given - sum(map(token_cache.item, shown))) // 3
         options = {"shown": shown} if row.section in _LEAVES_OUT_WHAT_IS_SHOWN else {}
         found[row.section] = row.build(analysis, room, token_cache, **options) if room > _MIN_TOKENS else ()
+        if row.section is Section.PLAN and not (found[row.section] or analysis.is_dialogue):
+            # In a small summary, the first thing that is open is stated even if it takes more than the share.
+            found[row.section] = row.build(analysis, min(3 * room, int(_OPEN_RATIO * tokens)), token_cache)[:1]
         given += share
     attached, room = analysis.attached, int(tokens * _ATTACHED_RATIO)
     found[Section.PLAN] += running_items(attached, room, token_cache, analysis.words)

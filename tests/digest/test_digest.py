@@ -391,3 +391,13 @@ def test_what_a_tool_or_a_model_writes_around_an_edit_or_a_look_is_no_line_of_th
     shown = rendered(one.summary)
     assert "level_of_gauge = 3" in shown
     assert not any(part in shown for part in ("*** ", "shows is right", "not permitted"))
+
+
+def test_a_small_summary_states_what_is_open_though_it_takes_more_than_its_share() -> None:
+    path = "packages/harbour/features/gauges/components/gauge-level-list-of-the-north-pier.tsx"
+    edit = call("Edit", "e", file_path=path, old_string="a", new_string="b"), answer("ok", "e")
+    asked = user("stash this change, I want to see how the list of the gauges behaved before it")
+    away = ran("git stash", "Saved working directory and index state WIP on gauges: 1dda1ed Read the level")
+    told = says("The list jumps to its top as the browser throttles hidden pages. " * 12)
+    one = digest(conversation(user("mend the list"), edit, asked, away, user("why does it jump?"), told), 330)
+    assert texts(one, Section.PLAN)[0].startswith(f"Put away by git stash: {path}")
