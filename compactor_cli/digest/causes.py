@@ -77,7 +77,9 @@ _SAYS_WHY = pattern(r"\b(?:turns out|that(?:'s| is| explains) why)\b", re.IGNORE
 _POINTS_BACK = pattern(r"\W*(?:so )?(?:that|this|it)(?:'s| is| explains)\b", re.IGNORECASE)
 # `The right fix is to round up.`
 _NAMES_FIX = pattern(r"\W*(?:so )?(?:the )?(?:\w+ )?fix(?:es)?\b(?! it\b)", re.IGNORECASE)
-_MAX_CAUSE_CHARS, _MAX_FIX_CHARS = 280, 160
+_MAX_CAUSE_CHARS, _MAX_FIX_CHARS, _MIN_FIX_WORDS = 280, 160, 4
+# The heading of a cause, alone on its line: `The Root Cause`.
+_HEADS_CAUSE = pattern(r"\W*(?:the )?(?:actual |real )?root cause\W*", re.IGNORECASE)
 
 
 # Every match of ``_FINDS_CAUSE`` has one of these parts, in lower case.
@@ -291,11 +293,14 @@ _MIN_EXPLAINING_CHARS = 200
 def _cause_in(pieces: Sequence[str]) -> str:
     """The first sure sentence that finds a cause, the sentences after it that fit, and one that names the fix.
 
-    Empty if no sentence does, or if it only introduces something that does not follow.
+    What stands under a heading of the root cause is preferred. Empty if no sentence finds one, or if it only introduces
+    something that does not follow.
     """
     finds = (i for i, one in enumerate(pieces) if finds_cause(one) and not _ANNOUNCES.match(one))
     finds = (i for i in finds if not _OWN_STEP.search(pieces[i]))
     at = next((i for i in finds if not _UNSURE.search(pieces[i])), -1)
+    headed = (i + 1 for i, one in enumerate(pieces[:-1]) if i >= at >= 0 and _HEADS_CAUSE.fullmatch(one))
+    at = next((i for i in headed if not _UNSURE.search(pieces[i])), at)
     if at < 0 or all(one.endswith(COLONS) for one in pieces[at : at + 2]):
         return ""
     # "That is why …" points back: the cause stands in the sentence before it.
@@ -304,21 +309,26 @@ def _cause_in(pieces: Sequence[str]) -> str:
     for piece in pieces[at + 1 :]:
         is_listed = taken[-1].endswith(COLONS) or (_ENTRY.match(taken[-1]) and len(taken) > 1)
         is_other = _OFFERS_WAYS.match(piece) or is_narration(piece) or GUESS.search(piece)
-        if is_other or (_ENTRY.match(piece) and not is_listed):
+        ends = _IS_TITLE.fullmatch(piece) and any(map(_MARKED.search, taken))
+        if ends or is_other or (_ENTRY.match(piece) and not is_listed):
             break
         if sum(map(len, taken)) + len(piece) > _MAX_CAUSE_CHARS:
             # Without the ellipsis, the first entries of a list would read as the whole list.
             taken = [*taken, ELLIPSIS] if _ENTRY.match(piece) else taken
             break
         taken = [*taken, piece]
-    while taken[-1].endswith(COLONS):  # it introduces something that is not shown
+    while taken[-1].endswith(COLONS) or (len(taken) > 1 and _IS_TITLE.fullmatch(taken[-1])):  # of what is not shown
         taken = taken[:-1]
+    taken = [*(f"{one}:" if _IS_TITLE.fullmatch(one) else one for one in taken[:-1]), taken[-1]]
     fixes = (one for one in pieces[first + len(taken) :] if _NAMES_FIX.match(one) and not one.endswith(COLONS))
-    fix = next((one for one in fixes if len(one) <= _MAX_FIX_CHARS and not _UNSURE.search(one)), "")
+    fixes = (one for one in fixes if len(one) <= _MAX_FIX_CHARS and len(one.split()) >= _MIN_FIX_WORDS)
+    fix = next((one for one in fixes if not _UNSURE.search(one)), "")
     return f"{' '.join(taken)}{GAP}{fix}" if fix else " ".join(taken)
 
 
 _ENTRY = pattern(r"\d{1,2}[.)] ")
+# A heading: up to six words without a mark at the end.
+_IS_TITLE = pattern(r"[A-Z][\w'’-]*(?: [\w'’-]+){0,5}")
 # A mistake in how the agent ran something, which no edit fixes: `because I ran it in the wrong directory`.
 _OWN_STEP = pattern(r"\b(?:because|since|as) I (?:ran|started|called|invoked|used|passed|was running)\b", re.IGNORECASE)
 # An announcement of what the agent looks at next: `Let me check why it fails.`

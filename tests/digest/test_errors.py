@@ -486,6 +486,16 @@ def test_a_cause_that_stands_before_the_words_that_point_at_it_is_quoted_with_th
     assert causes(says(words)) == [words]
 
 
+def test_a_cause_is_quoted_from_below_the_heading_of_the_root_cause() -> None:
+    found = "`open_gate` reads the level in feet."
+    told = "## The Real Issue: `open_gate` never closes\n\nSo it went:\n\n1. The tide rose\n2. It stayed open\n\n"
+    options = "## The Fix Needed\n\nTwo ways:\n1. Close it by hand\n2. Read metres"
+    looks = ran("cat src/gate.py", "def open_gate() -> None:"), ran("cat src/gauge.py", "def read_level() -> float:")
+    assert causes(*looks, says(f"{told}## The Root Cause\n\n{found}\n\n{options}")) == [f"{found}{UNMENDED}"]
+    below = "Found the root cause.\n\n## What happened\n\n`open_gate` reads feet.\n\n## Next\n\n- metres"
+    assert causes(*looks, says(below)) == [f"Found the root cause. What happened: `open_gate` reads feet.{UNMENDED}"]
+
+
 def test_a_file_that_a_finding_names_is_edited_for_it_in_any_later_turn() -> None:
     mended = edit("src/gauge.py")
     asked = (user("is it the same in winter?"), says("It is."), user("does it rain in?"), says("No."), user("mend it"))
