@@ -21,6 +21,7 @@ from compactor_cli.digest.atoms import find_atoms
 from compactor_cli.digest.noise import is_amid_code
 from compactor_cli.digest.salience import Scores
 from compactor_cli.digest.statements import Statement, StatementForm, lead_of
+from compactor_cli.digest.texts import ELLIPSIS
 
 if TYPE_CHECKING:
     pass
@@ -159,6 +160,10 @@ class Choice:
         self.heap = [(-value, i) for i in heaped if (value := gain(i)) > 0.0]
         heapify(self.heap)
 
+    def says(self, text: str) -> bool:
+        """Whether the rest of the summary says a text, around what is left out of it."""
+        return all(part.strip() in self.shown for part in text.split(ELLIPSIS))
+
     def choose(self, budget_tokens: int) -> list[Statement]:
         """The candidates that add most to what is shown, within the budget, in the order of the transcript.
 
@@ -202,7 +207,7 @@ class _Round:
             texts = [candidates[i].text for i in whole]
             if sum(map(len, texts)) >= WHOLE_CHARS and sum(map(count, texts)) + len(texts) <= most_tokens:
                 for i in whole:
-                    if candidates[i].text not in self.choice.shown:
+                    if not self.choice.says(candidates[i].text):
                         self._enter(i, 0)
                 return
 
@@ -259,7 +264,7 @@ class _Round:
             if self.left <= ITEM_TOKENS:
                 return
             one = candidates[number]
-            is_new = _without_numbers(one) not in known and one.text not in self.choice.shown
+            is_new = _without_numbers(one) not in known and not self.choice.says(one.text)
             if is_new and self.outputs[self.choice.items[number]] < MAX_OUTPUTS and self._has_room(number):
                 known.add(_without_numbers(one))
                 self._enter(number, 0)
@@ -352,7 +357,7 @@ class _Round:
         return (opening,) if opening >= 0 and opening not in self.taken else ()
 
     def _is_known(self, text: str) -> bool:
-        return text in self.choice.shown or any(self.choice.candidates[i].text == text for i in self.taken)
+        return self.choice.says(text) or any(self.choice.candidates[i].text == text for i in self.taken)
 
 
 def _openings(candidates: Sequence[Statement]) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -1153,3 +1154,13 @@ def test_a_plan_that_was_read_before_it_was_written_anew_is_not_told() -> None:
     asked = user("plan the gauges")
     assert "by hand at noon" in rendered(digest(conversation(asked, read_plan, says("Read.")), 900).summary)
     assert "by hand at noon" not in rendered(digest(conversation(asked, read_plan, write), 900).summary)
+
+
+def test_an_answer_that_now_quotes_is_not_told_again_with_less_of_it() -> None:
+    parts = {
+        f"gauge_{n}": f"the level of the gauge {n} rises by {n} feet at noon, as the tide_{n} does" for n in range(14)
+    }
+    asked = user("Answer with a JSON object of what each gauge does."), *ran("cat gauges.py", "gauges = 14")
+    one = digest(conversation(*asked, says(json.dumps(parts))), 2_000)
+    assert any("gauge_13" in text for text in texts(one, Section.TASK))
+    assert not any("gauge_3" in text for text in texts(one, Section.HISTORY))
