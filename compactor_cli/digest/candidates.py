@@ -19,7 +19,7 @@ from compactor_cli.digest.decisions import chooses, gives_reason
 from compactor_cli.digest.error_lines import own_lines
 from compactor_cli.digest.events import Event, EventKind, is_service_call, results_of
 from compactor_cli.digest.noise import finds_nothing, is_narration, is_noise, is_passing, only_announces, only_intends
-from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines, past_looks
+from compactor_cli.digest.output_lines import OUTPUT_FACTOR, is_slip, output_lines, past_looks, tells_of_the_past
 from compactor_cli.digest.replies import asks_the_user, is_option, offered
 from compactor_cli.digest.runs import CommandOutcome
 from compactor_cli.digest.salience import Scores, shortened
@@ -254,16 +254,17 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
             continue  # the facts say that it passed, and only the newest of equal runs counts
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
-        answered = (line.strip() for line in own_lines(result.text) if line.strip() and not is_slip(line))
+        label = analysis.labels[number]
+        shown_lines = (line.strip() for line in own_lines(result.text) if line.strip() and not is_slip(line))
+        answered = (line for line in shown_lines if not tells_of_the_past(line, label))
         lines = list(islice(answered, _MAX_ANSWER_LINES + 1))
         text = _BETWEEN_LINES.join(lines)
         is_short = len(lines) <= _MAX_ANSWER_LINES and len(text) <= _MAX_ANSWER_CHARS
         if not is_short or is_noise(text) or started_id(text):
             continue
-        label = analysis.labels[number].text
-        if text not in label:
-            weight = wordless[call].weight * (OUTPUT_FACTOR if label else FINAL_FACTOR)
-            base = wordless[call]._replace(form=StatementForm.OUTPUT, label=label, weight=weight)
+        if text not in label.text:
+            weight = wordless[call].weight * (OUTPUT_FACTOR if label.text else FINAL_FACTOR)
+            base = wordless[call]._replace(form=StatementForm.OUTPUT, label=label.text, weight=weight)
             yield base._replace(text=text, record=result.record, place=places.get(lines[0], 0))
 
 

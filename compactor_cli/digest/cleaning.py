@@ -14,6 +14,8 @@ from compactor_cli.formats.client_signs import (
     ASKS_FOR_TEXT,
     COMMAND_REPORT,
     CONTINUED,
+    CUT_LINES,
+    CUT_LINES_SIGN,
     FILE_FRAME,
     LEDGER,
     LEDGER_ENTRIES,
@@ -90,6 +92,8 @@ def without_prompt(text: str) -> str:
     text = _unblocked(text) if text.startswith("[{") else text
     text = STEP_REMARKS.sub("", STEP_HEAD.sub(r"\1\2", text)) if text.startswith(STEP_HEADS) else text
     text = ABOUT_EDIT.sub("", text) if " lines total)]" in text else text
+    # What stands before and after it are parts of two lines.
+    text = CUT_LINES.sub(f" {ELLIPSIS}\n{ELLIPSIS} ", text) if CUT_LINES_SIGN in text else text
     return _PROMPT.sub("", text) if "(Current directory: " in text[-_PROMPT_CHARS:] else text
 
 

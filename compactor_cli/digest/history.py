@@ -339,8 +339,11 @@ def _seen(group: Sequence[Statement], analysis: Analysis | None) -> str:
     if analysis is None or any(one.form is not StatementForm.LOOKED for one in group):
         return ""
     event = analysis.events[group[0].event]
+    label = analysis.labels[group[0].event]
+    # The label of a command that only read files names these.
+    is_of_files = label.is_file or (event.tool is ToolKind.COMMAND and label.text[:1] != "`")
     is_shown = event.kind is EventKind.RESULT and event.tool in (ToolKind.READ, ToolKind.COMMAND)
-    return f"{analysis.words.read} " if is_shown and analysis.labels[group[0].event].is_file else ""
+    return f"{analysis.words.read} " if is_shown and is_of_files else ""
 
 
 def _lines_seen(group: Sequence[Statement], analysis: Analysis) -> str:

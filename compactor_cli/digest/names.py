@@ -47,7 +47,7 @@ _FILE_TOOLS = (ToolKind.EDIT, ToolKind.READ)
 class Label(NamedTuple):
     """What the lines of an event stand under."""
 
-    text: str  # the file, command or tool; empty for a message
+    text: str  # the file, files, command or tool; empty for a message
     is_file: bool = False  # whether `text` is the path of a file
 
 
@@ -104,10 +104,15 @@ def _path(call: Event, event: Event) -> str:
     if call.tool is not ToolKind.COMMAND:
         return ""
     command = command_of(call.arguments)
-    steps = {(action, path) for action, path, _ in shell_operations(command)}
-    action, path = next(iter(steps), (None, ""))
-    is_all = len(steps) == 1 and action is FileAction.READ and not _SHOWS_MORE.search(unquoted(command))
-    return viewed_file(event.text) or (path if is_all else "")
+    read = _files_read(command)
+    return viewed_file(event.text) or (read[0] if len(read) == 1 else "")
+
+
+def _files_read(command: str) -> list[str]:
+    """The files that are all that a command reads, or an empty list if it does more."""
+    steps = {(path, action): None for action, path, _ in shell_operations(command)}
+    is_all = all(action is FileAction.READ for _, action in steps) and not _SHOWS_MORE.search(unquoted(command))
+    return [path for path, _ in steps] if is_all else []
 
 
 # A step of a command line that prints what is in no file that the line names: `cat go.mod && rg tides src`.
@@ -116,6 +121,11 @@ _SHOWS_MORE = re.compile(r"(?:\A|&&|\|\||[;\n])\s*(?:rg|[ef]?grep|find|fd|ls|tre
 
 def _tool_label(call: Event) -> str:
     is_command = call.tool is ToolKind.COMMAND
+    if is_command and len(read := _files_read(command_of(call.arguments))) > 1:
+        # Its beginning would name the first file alone.
+        names = [path.rpartition("/")[2] for path in read]
+        most = next((n for n in range(1, len(names)) if len(", ".join(names[: n + 1])) > _MOST_CHARS), len(names))
+        return ", ".join([*names[:most], *[ELLIPSIS] * (most < len(names))])
     text = (
         shown(command_of(call.arguments)) if is_command else argument(call.arguments, _LOOKUP_KEYS).partition("\n")[0]
     )

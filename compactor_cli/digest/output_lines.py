@@ -43,6 +43,7 @@ from compactor_cli.model.patterns import pattern
 
 if TYPE_CHECKING:
     from compactor_cli.digest.analysis import Analysis
+    from compactor_cli.digest.names import Label
 
 OUTPUT_FACTOR = 0.4
 # For a line that is only a piece of something larger.
@@ -76,7 +77,9 @@ def output_lines(analysis: Analysis, number: int, wordless: Sequence[Statement])
         # reads as the whole of it.
         is_part = label.text.startswith("`git log") and not event.text.lstrip().startswith(text)
         is_part |= text.startswith("## ") and "..." in text
-        is_part |= _AROUND_HIT.match(text) is not None and _SEARCHES.match(label.text) is not None
+        is_search = _SEARCHES.match(label.text) is not None
+        is_part |= is_search and (_AROUND_HIT.match(text) is not None or text.count("\\n") >= _MANY_ESCAPES)
+        is_part |= tells_of_the_past(text, label)
         # What a query that failed lists (the fields that it knows) is no answer.
         is_part |= event.is_error and not ERROR_PATTERN.search(text) and _QUERIES.match(label.text) is not None
         if (is_part or sources.tells_nothing(base.event, text)) and not names(text, focus):
@@ -109,6 +112,16 @@ def past_looks(analysis: Analysis) -> set[int]:
 
 
 _LISTS = pattern(r"\bgit (?:status|diff (?:\S+ )*--(?:stat|name-only|name-status))\b")
+
+
+def tells_of_the_past(line: str, label: Label) -> bool:
+    """Whether a line is a hit in the log of a session, which quotes what was so then, or an entry of a changelog."""
+    return _IN_LOG.match(line) is not None or (label.is_file and _CHANGELOG.search(label.text) is not None)
+
+
+# `logs/tide.jsonl:12:{"level":3}`
+_IN_LOG = pattern(r"\S+\.jsonl:(?:\d+:)?\s*\{")
+_CHANGELOG = pattern(r"(?:^|/)(?:CHANGELOG|CHANGES|HISTORY)\b", re.IGNORECASE)
 
 
 class _Sources:

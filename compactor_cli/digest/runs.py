@@ -184,6 +184,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         report = _ECHOED_CODE.sub("", output)
     if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
+    if outcome is not CommandOutcome.FAILED and _LISTS_UNFORMATTED.fullmatch(key) and _SOURCE.search(output):
+        outcome = CommandOutcome.FAILED  # though its exit code is 0
     skipped = "" if look or outcome is not CommandOutcome.OK else _all_skipped(output)
     if skipped or (outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output)):
         outcome = CommandOutcome.UNKNOWN  # no test ran; it was sent, and turned down
@@ -300,6 +302,11 @@ def _ran_nothing(text: str) -> bool:
     rest = (line.strip() for line in text.split("\n") if not (_RAN_NOTHING.search(line) or exit_code().search(line)))
     telling = (line for line in rest if line != "PASS")
     return not any(_RESULT.search(line) or _FAILURE.match(line) for line in telling)
+
+
+# What lists the files that are not formatted, and such a file: `gofmt -l gauge.go`.
+_LISTS_UNFORMATTED = pattern(r"(?:go(?:fmt|imports)|gofumpt) (?:-\w )*-(?:l|ls|sl)(?: [^;&|]*)?")
+_SOURCE = pattern(r"^\S+\.go$", re.MULTILINE)
 
 
 def _all_skipped(text: str) -> str:

@@ -89,6 +89,19 @@ def _changes_inside(operations: Sequence[FileOperation], states: Sequence[FileSt
     return [one for one in changes if not is_outside(one.path)]
 
 
+def _changes_at(
+    changes: Sequence[FileOperation], elsewhere: Mapping[int, str], directory: str
+) -> Callable[[Run], Sequence[FileOperation]]:
+    """The changes in the work tree in which a run was made, as a function; all of them if the directory is unknown."""
+
+    def changes_at(run: Run) -> Sequence[FileOperation]:
+        if not (directory and (folder := elsewhere.get(run.event))):
+            return changes
+        return [one for one in changes if one.path.startswith((f"{folder}/", seen_from(folder, directory)))]
+
+    return changes_at
+
+
 def _elsewhere(runs: Sequence[Run], states: Sequence[FileState], directory: str) -> dict[int, str]:
     """The folders of the runs in another folder than ``directory``, to which paths are relative; by position.
 
@@ -130,8 +143,7 @@ def work_state(
     runs = [run for run in runs if not run.is_refused]  # those that the user refused or stopped did nothing
     here = [run for run in runs if run.event not in elsewhere]
     away = [run for run in runs if run.event in elsewhere and not is_throwaway(f"{elsewhere[run.event]}/")]
-    commits = find_commits(here, directory)
-    by_others = _commit_by_others(here, commits)
+    by_others = _commit_by_others(here, commits := find_commits(here, directory))
     commits = list(after_rebases(commits, here))
     _throw_away(states, here, commits)
     merge = _conflicts(here)
@@ -147,13 +159,7 @@ def work_state(
     stashed_at = stash.event if (stash := last_stash(here)) else 0
     not_stashed = {state.path: max(state.records, default=-1) for state in uncommitted if state.changed >= stashed_at}
     changes = _changes_inside(operations, states)
-
-    def changes_at(run: Run) -> Sequence[FileOperation]:
-        """The changes in the work tree in which a run was made; all of them if the directory is unknown."""
-        if not (directory and (folder := elsewhere.get(run.event))):
-            return changes
-        return [one for one in changes if one.path.startswith((f"{folder}/", seen_from(folder, directory)))]
-
+    changes_at = _changes_at(changes, elsewhere, directory)
     at_first, found_new = _listed_at_first(here, changes, commits)
     own = {end for path in not_stashed for end in ends_of(path)}
     return WorkState(

@@ -123,6 +123,8 @@ STEP_REMARKS = pattern(
 )
 # Antigravity's note of how much it cut out of a long text.
 CUT_OUT, CUT_OUT_SIGN = pattern(r"\s*<truncated \d+ (?:bytes|lines)>\s*"), "<truncated "
+# What Codex writes where it cut out the middle of an output.
+CUT_LINES, CUT_LINES_SIGN = pattern(r"\u2026\d+ (?:tokens|chars|lines) truncated\u2026"), " truncated\u2026"
 # Texts of SWE-agent's editor: tracebacks of its own commands, `File updated. Please review …` after an edit, and the
 # file as it would have looked after an edit that was refused.
 ABOUT_EDIT = pattern(

@@ -185,3 +185,14 @@ def test_what_a_query_that_failed_lists_is_no_answer() -> None:
         digest(conversation(user("is the harbour_drift closed?"), *looked, says("I look again.")), 900).summary
     )
     assert "closed_gauge" not in text.partition("## Names")[0]
+
+
+def test_hits_in_the_log_of_a_session_and_entries_of_a_changelog_are_not_told() -> None:
+    log = '.notes/full.jsonl:12:{"type":"assistant","text":"The store keeps the level_of_ebb in gauge.db"}'
+    hits = ran("grep -rn level_of_ebb .", f"src/gauge.py:3:level_of_ebb = read()\n{log}")
+    changes = call("Read", "c", file_path="CHANGELOG.md"), answer("- `level_of_ebb` is read from gauge.txt", "c")
+    asked = user("where is level_of_ebb read?"), *hits, *changes, says("In src/gauge.py, by level_of_ebb.")
+    told = rendered(digest(conversation(*asked), 1_200).summary).partition("## Names")[0]
+    assert "src/gauge.py:3:" in told
+    assert "gauge.db" not in told
+    assert "gauge.txt" not in told

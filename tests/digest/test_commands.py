@@ -418,3 +418,9 @@ def test_a_run_of_which_each_test_was_skipped_did_not_go_well(output: str, line:
 def test_a_run_of_which_some_tests_were_skipped_went_well(output: str) -> None:
     (run,) = runs(events_of(*ran("go test -v ./tide", output)))
     assert run.outcome is CommandOutcome.OK
+
+
+def test_a_formatter_that_lists_files_found_them_wrong() -> None:
+    for command in ("gofmt -l tide.go gate.go", "cd harbour && gofmt -s -l . 2>&1 | head"):
+        assert [run.outcome for run in runs(events_of(ran(command, "gate.go")))] == [CommandOutcome.FAILED]
+        assert [run.outcome for run in runs(events_of(ran(command, "")))] == [CommandOutcome.OK]

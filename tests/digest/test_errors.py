@@ -57,6 +57,8 @@ def test_what_installs_a_checker_is_no_check() -> None:
     assert contains("mise exec -- env GOCACHE=/tmp/c go test ./tide", "mise exec -- go test ./tide")
     assert is_check("bazel test //tides:all")
     assert is_check("uv pip install -e . && pytest")
+    assert contains("go test -tags slow ./tide", "go test -tags=slow ./tide")
+    assert not contains("GOOS=windows go test -c -o /tmp/t ./tide", "GOOS=windows go test ./tide")
 
 
 def test_the_warning_that_a_traceback_ends_with_is_the_error() -> None:

@@ -614,3 +614,8 @@ def test_a_skill_that_the_user_called_is_their_command_where_only_its_text_is_re
     assert not any(one.kind is EventKind.USER for one in events_of(*loaded))
     again = user("Skill /tide-table is already loaded above; instructions unchanged.")
     assert not any(one.kind is EventKind.USER for one in events_of(*loaded, again))
+
+
+def test_the_parts_of_two_lines_around_what_a_client_cut_out_are_not_one_line() -> None:
+    (event,) = events_of(*ran("cat gauge.py", "level = re…120 tokens truncated…ebb(level)"))[1:]
+    assert event.text == "level = re …\n… ebb(level)"

@@ -31,10 +31,11 @@ def test_labels() -> None:
 def test_the_only_file_that_a_command_shows_is_the_label_of_its_lines() -> None:
     shown = [
         event(EventKind.CALL, "", tool=ToolKind.COMMAND, name="bash", arguments={"command": command})
-        for command in ("nl -ba src/a.py | sed -n '1,260p'", "cat a.py b.py")
+        for command in ("nl -ba src/a.py | sed -n '1,260p'", "cat a.py src/b.py", "cat a.py && rg tides src")
     ]
     assert Labels(shown)[0] == ("src/a.py", True)
-    assert not Labels(shown)[1].is_file
+    assert Labels(shown)[1] == ("a.py, b.py", False)
+    assert Labels(shown)[2] == ("`cat a.py && rg tides src`", False)
     assert not Labels(EVENTS)[3].is_file
 
 
