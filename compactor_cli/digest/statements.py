@@ -320,7 +320,7 @@ class _Outline:
 
 # A lead that only says that something is shown: `Here are the gauges:`.
 _SHOWS = re.compile(r"\W*(?:here(?:['’]s| is| are)|the following|below)\b", re.IGNORECASE)
-_IS_BOLD = re.compile(r"\*\*.*(?:\*\*:?|:\*\*)$")
+_IS_BOLD = re.compile(r"\*\*.*(?:\*\*:?|:\*\*)$|\*\*[^*]{2,60}\*\* \([^()]{2,60}\):?$")
 # Half a step of the indent, to put a lead between two indents.
 _HALF = 0.5
 _BULLET = re.compile(r"[-*+•]\s+\S")

@@ -533,3 +533,11 @@ def test_a_long_line_in_bold_that_is_no_sentence_takes_no_time() -> None:
     # Each blank could end a word or belong to the next one: no line may be read in all of these ways.
     line = f"**{'the tide of the harbour ' * 400}"
     assert [piece for piece, _, _ in statements.statements_of(f"{line}\n\nIt rises.")][-1] == "It rises."
+
+
+def test_a_heading_in_bold_may_be_followed_by_what_it_is_of_in_brackets() -> None:
+    text = "**Gates**\n\nThey open at noon.\n\n**Gauges** (`src/gauge.py`)\n\nEach is read:\n1. at noon"
+    assert [lead for _, _, lead in statements.statements_of(text)] == [
+        "Gates",
+        "Gauges (`src/gauge.py`)\nEach is read:",
+    ]
