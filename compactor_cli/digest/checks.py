@@ -47,13 +47,13 @@ def _last_acting(key: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _steps(key: str) -> tuple[tuple[str, ...], ...]:
     """The words of each command of a chain, without runners. Cached, as each run is compared with many."""
-    key = _COMPILED.sub(r"\1go build", key)
+    key = COMPILES_TESTS.sub(r"\1go build", key)
     parts = chain_parts(_REPAIRING.sub("", _APART.sub(r"\1=", key)))
     return tuple(words for piece in map(without_runner, parts) if (words := tuple(piece.split())))
 
 
 # `go test -c ./tide` compiles the tests and runs none.
-_COMPILED = pattern(r"(^|[ (])go test(?= (?:[^;&|]* )?-c(?: |$))")
+COMPILES_TESTS = pattern(r"(^|[ (])go test(?= (?:[^;&|]* )?-c(?: |$))")
 # `-tags slow`: an option that adds to what is run, and is compared as one word (`-tags=slow`).
 _APART = pattern(r"(?<= )(--?(?:build-)?tags|--features) (?!-)")
 # A task in the form that repairs what it finds (`npm run lint:fix`) checks what it checks without.

@@ -24,7 +24,8 @@ ERROR_PATTERN = pattern(
     r"|npm (?:ERR!|error (?!code|path|workspace|location|command|A complete))|make: \*\*\*)"
     r"|^ ! \[(?:remote )?rejected\]"
     r"|^\s*Traceback \(|\b[A-Za-z_.]*(?:Error|Exception)\b(?::|$| [(\[])|\berror(?:\[[\w-]+\])?:|: error\b"
-    r"|command not found|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find |Segmentation fault"
+    r"|command not found|: exec format error$|No such file or dir|[Pp]ermission denied|\bundefined: |\bcannot find "
+    r"|Segmentation fault"
     r"|\tfail\t|\btimed out\b|\b[1-9]\d* (?:failed|failures?|errors?|issues? found)\b|^\s*error • |错误[:\uff1a]|失败"
 )
 _NOTICE_PARTS = ("new", "available", "you ", "npm ", "notice", "deprecat", "debugger", "(node:", "warning")

@@ -19,6 +19,7 @@ from operator import attrgetter
 
 from compactor_cli.digest.checks import (
     COMPILER_PLACE,
+    COMPILES_TESTS,
     PLACED_FILE,
     TEST_FILE,
     after,
@@ -507,6 +508,8 @@ def _other_way(run: Run, later: Sequence[Run]) -> Run | None:
     for other in later[: None if hands_on else _MAX_STEPS_TO_OTHER_WAY]:
         # Neither the failed command itself nor a part of it is another way to the whole.
         if asks_for_help(other.command) or contains(run.key, other.key) or other.outcome is not CommandOutcome.OK:
+            continue
+        if is_check(run.command) and COMPILES_TESTS.search(other.key):
             continue
         if run.line in other.output or _misses_too(run, other):
             continue  # it ended well and printed the same error

@@ -184,8 +184,8 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         report = _ECHOED_CODE.sub("", output)
     if result and not (look or may_act_outside(command)) and _ran_nothing(result.text):
         outcome = CommandOutcome.UNKNOWN
-    if outcome is not CommandOutcome.FAILED and _LISTS_UNFORMATTED.fullmatch(key) and _SOURCE.search(output):
-        outcome = CommandOutcome.FAILED  # though its exit code is 0
+    listed = _SOURCE.findall(output) if _LISTS_UNFORMATTED.fullmatch(key) else []
+    outcome = CommandOutcome.FAILED if listed else outcome  # though the exit code is 0
     skipped = "" if look or outcome is not CommandOutcome.OK else _all_skipped(output)
     if skipped or (outcome is CommandOutcome.OK and _CURL.search(command) and _HTTP_ERROR.search(output)):
         outcome = CommandOutcome.UNKNOWN  # no test ran; it was sent, and turned down
@@ -199,7 +199,7 @@ def _run(event: Event, number: int, result: Event | None) -> Run:
         result_record=result.record if result else event.record,
         outcome=outcome,
         code=code,
-        line=skipped or _line(command, report, outcome, look),
+        line=skipped or short(" · ".join(listed)) or _line(command, report, outcome, look),
         is_read_only=look,
         echoed=" && ".join(_ANNOUNCED.sub(r"npm run \1", one) for one in _ECHO.findall(output[:_MAX_ECHO_CHARS])),
         output=output,
@@ -256,7 +256,7 @@ def never_ran(run: Run) -> bool:
 
 
 NEVER_RAN = pattern(
-    r"command not found|\b[Ff]ailed to spawn\b|\bno task \S|[Mm]issing script|[Ss]cript not found"
+    r"command not found|\bexec format error$|\b[Ff]ailed to spawn\b|\bno task \S|[Mm]issing script|[Ss]cript not found"
     r"|could not determine executable|No rule to make target|[Uu]n(?:known|recognized) (?:sub)?command"
     r"|\(eval\):\d+: (?:permission denied|no such file)|[Cc]an(?:'t|not) find a (?:root directory|config)"
 )

@@ -422,5 +422,6 @@ def test_a_run_of_which_some_tests_were_skipped_went_well(output: str) -> None:
 
 def test_a_formatter_that_lists_files_found_them_wrong() -> None:
     for command in ("gofmt -l tide.go gate.go", "cd harbour && gofmt -s -l . 2>&1 | head"):
-        assert [run.outcome for run in runs(events_of(ran(command, "gate.go")))] == [CommandOutcome.FAILED]
+        (run,) = runs(events_of(ran(command, "gate.go\ntide.go")))
+        assert (run.outcome, run.line) == (CommandOutcome.FAILED, "gate.go · tide.go")
         assert [run.outcome for run in runs(events_of(ran(command, "")))] == [CommandOutcome.OK]

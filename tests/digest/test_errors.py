@@ -2063,3 +2063,10 @@ def test_what_failed_in_one_package_is_not_fixed_by_the_same_check_in_another() 
     still_open, fixed = shown(failed, passed)
     assert (len(still_open), fixed) == (1, [])
     assert shown(failed, EDIT, ran("cd /srv/harbour && go test ./...", "ok  \tpier\t0.1s"))[0] == []
+
+
+def test_tests_that_are_only_compiled_are_no_other_way_to_those_that_could_not_start() -> None:
+    fault = "fork/exec /tmp/b1/tide.test.exe: exec format error\nFAIL\tharbour/tide\t0.001s"
+    started = ran("GOOS=windows go test ./tide", fault, is_error=True)
+    assert shown(started, ran("GOOS=windows go test -c -o /tmp/t.exe ./tide", ""))[1] == []
+    assert errors(started)[0].line == "fork/exec /tmp/b1/tide.test.exe: exec format error"
