@@ -438,8 +438,8 @@ def _pieces(
     reconsidered = {one[2]: at for at, one in enumerate(found) if not goes_on and turns_away(one[0])}
     for place, (piece, (_, form, lead), (opens, closes)) in enumerate(zip(left, found, list_ends(found), strict=True)):
         if form is StatementForm.SENTENCE:
-            if piece[:1].islower() and place and found[place - 1][1] is StatementForm.CODE:
-                piece = " ".join(sentences(piece)[1:])  # the end of a sentence around the code
+            if (piece[:1].islower() or piece[:1] == "(") and place and found[place - 1][1] is StatementForm.CODE:
+                piece = " ".join(sentences(piece)[1:])  # the end of a sentence around the code, or a note on it
             piece = without_end(piece, is_step)
         is_over = only_intends(piece) if is_reported else only_announces(piece)
         if is_noise(piece) or (is_overtaken and (supposes(piece) or is_over)):

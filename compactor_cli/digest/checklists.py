@@ -82,7 +82,14 @@ def checked(
     commits: Sequence[Commit],
     words: FixedWords,
 ) -> PlanState:
-    """The state with ``is_past`` and ``dealt_with`` by what the records after the list's last change show."""
+    """The state with ``is_past`` and ``dealt_with`` by what the records after the list's last change show.
+
+    A plan's text is left out if the user asked for something else once files were edited for it.
+    """
+    messages = tuple(messages)
+    worked = (one.record for one in operations if one.record > state.record and one.action is not FileAction.READ)
+    begun = next(worked, None) if state.record >= 0 else None
+    is_text_past = begun is not None and any(one.stands_alone and one.record > begun for one in messages)
     newest = max((todo.record for todo in state.todos), default=-1)
     since = [message for message in messages if message.record > newest]
     edits = [one.record for one in operations if one.record > newest and one.action is not FileAction.READ]
@@ -92,6 +99,7 @@ def checked(
     is_left = len(asked) >= _MIN_ASKED_SINCE and max((*edits, *ran), default=-1) > asked[0]
     return replace(
         state,
+        text="" if is_text_past else state.text,
         is_past=is_left or (bool(since) and len(edits) >= _MIN_EDITS_SINCE),
         dealt_with=done_since(
             [(todo.text, todo.record) for todo in unfinished],

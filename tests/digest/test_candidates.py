@@ -196,3 +196,11 @@ def test_hits_in_the_log_of_a_session_and_entries_of_a_changelog_are_not_told() 
     assert "src/gauge.py:3:" in told
     assert "gauge.db" not in told
     assert "gauge.txt" not in told
+
+
+def test_a_note_on_a_line_of_code_is_not_told_without_it() -> None:
+    text = (
+        "The gauge needs a name.\n\n```\nthe gauge of the harbour_pier\n```\n(30 chars, begins with the harbour_gauge)"
+    )
+    one = digest(conversation(user("name the harbour_gauge"), says(text), user("and the harbour_gate?")), 900)
+    assert "30 chars" not in rendered(one.summary)

@@ -285,3 +285,19 @@ def test_a_task_that_another_agent_reports_as_done_is_open_no_more() -> None:
         told = (*listed, user(said.format(word)), *ran("make", "ok"))
         shown = texts(digest(conversation(user("lead the team"), *told), 2_000), Section.PLAN)
         assert sum(text.startswith(("open: ", "in progress: ", "begun")) for text in shown) == steps
+
+
+def test_a_written_plan_is_open_until_the_user_asks_for_other_things_once_it_was_worked_on() -> None:
+    approved = "User has approved your plan. You can now start coding."
+    plan = call("ExitPlanMode", "p", plan="# Gauges\n\n- Read each gauge by radio"), answer(approved, "p")
+    edit = call("Edit", "e", file_path="src/gauge.py", old_string="a", new_string="b"), answer("ok", "e")
+
+    def is_open(*messages: object) -> bool:
+        one = digest(conversation(user("plan the gauges"), *plan, *messages), 2_000)  # type: ignore[arg-type]
+        return any("Read each gauge by radio" in text for text in texts(one, Section.PLAN))
+
+    asked = user("Now describe the gates in the handbook, with a picture of each.")
+    assert is_open(edit)
+    assert is_open(edit, says("The first half is done."), user("go on"), edit)
+    assert is_open(asked, says("I will."))
+    assert not is_open(edit, says("All is done."), asked, ran("ls docs", "handbook.md"))
