@@ -398,10 +398,13 @@ def _listed_by_git(runs: Sequence[Run], commits: Sequence[Commit], *, with_new: 
             for form in (_TAKES_CHANGES, _LISTS_CHANGES)
         )
         names = _LISTS_NAMES.search(run.key) if "|" not in run.command else None
-        shown = names.start() if names else shown
+        # Where the line also compares commits, the sizes that diffs list may be of files in these.
+        is_mixed = _COMPARES_COMMITS.search(run.key) is not None
+        shown = names.start() if names else -1 if is_mixed and "git status" not in run.key else shown
         if shown > taken and run.outcome is not CommandOutcome.UNKNOWN:
             listed_as = _NAMED_ALONE if names else _LISTED
-            named = (next(filter(None, found)) for found in listed_as.findall(run.output))
+            found_names = ([*filter(None, found[: 2 if is_mixed else None])] for found in listed_as.findall(run.output))
+            named = (one[0] for one in found_names if one)
             _, _, new = run.output.partition("\nUntracked files:")
             # Relative to the root, wherever git was called.
             shown_paths = (_UPWARDS.sub("", path) for path in named if not path.startswith("..."))
@@ -442,6 +445,10 @@ def _listed_at_first(
 _TAKES_CHANGES = pattern(r"\bgit (?:commit|stash|reset|checkout|restore|switch|merge|rebase|pull|cherry-pick)\b")
 _LISTS_CHANGES = pattern(
     r"\bgit (?:status\b|diff(?: --(?:stat|cached|staged)| -- \S+)*(?= *(?:$|[|;&])))(?!.*--(?:name-only|no-))"
+)
+# `git diff main...HEAD --stat`, `git show --stat 1a2b3c4`
+_COMPARES_COMMITS = pattern(
+    rf"\b{GIT}(?:diff [^;&|]*(?:\.\.|HEAD[~^]|origin/)|(?:show|log|diff-tree) [^;&|]*--(?:stat|name))"
 )
 # What prints all names and nothing else: `git diff --cached --name-only`.
 _LISTS_NAMES = pattern(r"\bgit diff(?: --(?:cached|staged))* --name-only(?: --(?:cached|staged))*$")

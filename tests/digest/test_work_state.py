@@ -937,3 +937,13 @@ def test_a_check_in_another_repository_is_not_older_than_the_edits_of_this_one()
         return any("Passed before" in text for text in texts(one, Section.PLAN))
 
     assert [stale(folder) for folder in ("/data/app", "/data/gauges", "/tmp/tides")] == [True, False, False]
+
+
+def test_the_files_of_commits_that_were_compared_in_the_same_line_are_not_listed_as_changed() -> None:
+    other = " pier.py | 9 +\n 1 file changed, 9 insertions(+)"
+    own = " clock.py | 4 +-\n 1 file changed, 2 insertions(+), 2 deletions(-)"
+    both = ran("git diff origin/main...HEAD --stat && echo --- && git diff --stat", f"{other}\n---\n{own}")
+    status = ran("git status --short && git show --stat HEAD", f" M clock.py\ncommit 4f1c2aa\n\n{other}")
+    listed = ["Changed before this session, not committed: clock.py"]
+    assert is_open(both) == []
+    assert is_open(status) == is_open(status, both) == listed
