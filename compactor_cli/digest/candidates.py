@@ -254,6 +254,8 @@ def _answers(analysis: Analysis, wordless: Sequence[Statement]) -> Iterator[Stat
             continue  # the facts say that it passed, and only the newest of equal runs counts
         if not (result.is_of_written_code or events[call].tool in (ToolKind.COMMAND, ToolKind.READ)):
             continue
+        if result.is_error and result.tool is ToolKind.READ and not analysis.is_dialogue:
+            continue  # a wrong path
         label = analysis.labels[number]
         shown_lines = (line.strip() for line in own_lines(result.text) if line.strip() and not is_slip(line))
         answered = (line for line in shown_lines if not tells_of_the_past(line, label))

@@ -314,7 +314,9 @@ def _choice(
     """The decision for the options that the user took, or for a choice that the user left to the agent."""
     # `B first`, or steps one of which comes first, do not give up the others, and what is the case is no choice.
     gives_up_none = _FIRST.search(answer) or _IN_ORDER.search(asked) or _ASKS_FOR_FACT.search(asked)
-    left = () if gives_up_none else (text for key, text in options.items() if key not in chosen)
+    # `A for all gauges, the others should do B`: what the reply names besides is not given up.
+    named = {key for key in options if key.isalpha() and re.search(rf"\b{key.upper()}\b(?!['’])", answer)}
+    left = () if gives_up_none else (text for key, text in options.items() if key not in {*chosen, *named})
     names = Counter(text.split(": ")[0] for text in options.values())
     # Of two options that begin alike, the name goes on: `Override: this session: …`.
     called = (

@@ -133,8 +133,7 @@ def outcomes(
     for turn, work in reversed(by_turn.items()):
         is_answered = _is_answered(work, events)
         following = None if is_answered else after
-        # What followed the user's next answer did not come of this answer.
-        is_next_answer = following is not None and following.is_answer and work.is_answer
+        is_next_answer = following is not None and _is_of_next(work, following, events)
         own = work.closing
         if following is None:
             reply = next_reply
@@ -163,6 +162,13 @@ def outcomes(
             after = None  # the yes accepts what the answer offers, not the request before the question
         next_reply = work.asked
     return found
+
+
+def _is_of_next(work: _Work, following: _Work, events: Sequence[Event]) -> bool:
+    """Whether what followed the user's next answer did not come of this answer, nor of a yes that led to a question."""
+    has_acted = work.runs or work.changes or work.filed
+    is_asked_again = is_assent(work.asked) and not has_acted and last_question(_closing_words(events, work.closing))
+    return bool(is_asked_again) or (following.is_answer and work.is_answer)
 
 
 def _done(

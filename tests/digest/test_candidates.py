@@ -204,3 +204,9 @@ def test_a_note_on_a_line_of_code_is_not_told_without_it() -> None:
     )
     one = digest(conversation(user("name the harbour_gauge"), says(text), user("and the harbour_gate?")), 900)
     assert "30 chars" not in rendered(one.summary)
+
+
+def test_a_wrong_path_is_no_answer() -> None:
+    wrong = answer("EISDIR: illegal operation on a directory, read 'src'", "r", is_error=True)
+    asked = user("read the gauge"), call("Read", "r", file_path="src"), wrong, *ran("ls src", "gauge.py"), says("Read.")
+    assert "EISDIR" not in rendered(digest(conversation(*asked), 900).summary)

@@ -677,3 +677,13 @@ def test_a_message_to_an_agent_is_not_one_to_the_user() -> None:
     text = rendered(digest(conversation(user("check the pumps"), *sent)).summary)
     assert "Where it stands: Stop at the second pump." not in text
     assert "send_message(/root/pumps, Stop at the second pump.)" in text
+
+
+def test_a_yes_that_led_to_another_question_did_not_lead_to_what_the_next_yes_did() -> None:
+    drafted = says("Here is the message: Store UTC.\n\nAck to commit?")
+    session = user("store the times in UTC"), STORE, says("Done. Shall I draft the message?"), user("yep"), drafted
+    one = digest(conversation(*session, user("yes please"), COMMIT, says("It is committed."), NEXT), 3_000)
+    told = rendered(one.summary)
+    assert '→ "yep" → 4f1c2aa' not in told
+    assert "yep → 4f1c2aa" not in told
+    assert 'store the times in UTC → 4f1c2aa "Store UTC"' in told

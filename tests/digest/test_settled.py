@@ -771,3 +771,9 @@ def test_an_option_that_leaves_the_choice_to_the_agent_gives_up_none() -> None:
     reply = answer('User has answered: "Where shall the gauge stand?"="Not sure / you decide".', "1")
     (decision,) = decisions(events_of(asked, reply))
     assert (decision.leaves_open, decision.given_up) == (True, ("Quay",))
+
+
+def test_an_option_that_the_answer_names_besides_is_not_given_up() -> None:
+    offer = says("Three ways:\nA) one run a gauge\nB) a lock on the table\nC) refuse the second\n\nWhich one?")
+    asked = user("two gauges at once?"), offer, user("A for the harbour. The pier should do B instead.")
+    assert [one.given_up for one in decisions(events_of(*asked))] == [("refuse the second",)]
